@@ -1,0 +1,5 @@
+/* fault-ebreak.S: a breakpoint. */
+    .section .init, "ax"
+    .globl _start
+_start:
+    ebreak

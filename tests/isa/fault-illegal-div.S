@@ -1,0 +1,5 @@
+/* fault-illegal-div.S: M is not there. */
+    .section .init, "ax"
+    .globl _start
+_start:
+    .word 0x02b54533

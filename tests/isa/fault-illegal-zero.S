@@ -1,0 +1,5 @@
+/* fault-illegal-zero.S: the all-zero word. */
+    .section .init, "ax"
+    .globl _start
+_start:
+    .word 0x00000000
