@@ -87,7 +87,7 @@ run_case() { # LEVEL PATH
     firmware/*.c | tests/isa/*.S) run_program "$1" "$2" ;;
     tests/machines/*) run_machine "$2" ;;
     tests/dsl/*) run_text test "$2" ;;
-    tests/bad/*) (. "$2") >"$tmp/out" 2>"$tmp/err" </dev/null; expect_run "${2%.*}.expect" $? ;;
+    tests/*.cmd) (. "$2") >"$tmp/out" 2>"$tmp/err" </dev/null; expect_run "${2%.*}.expect" $? ;;
     *) run_into timeout 300 "$2"; expect_run /dev/null/none $? ;;
     esac
 }
@@ -113,7 +113,7 @@ list_cases() {
     done
     for f in tests/dsl/*.ckt; do [ ! -f "${f%.*}.out" ] && [ ! -f "${f%.*}.err" ] || echo "text $f"; done
     for f in tests/machines/*.ckt; do [ ! -f "$f" ] || echo "machine $f"; done
-    for f in tests/bad/*.cmd; do [ ! -f "$f" ] || echo "command $f"; done
+    for f in tests/*/*.cmd; do [ ! -f "$f" ] || echo "command $f"; done
     for f in "$BUILD"/tests/unit/*; do [ ! -f "$f" ] || [ ! -x "$f" ] || echo "unit $f"; done
 }
 
