@@ -27,7 +27,7 @@ static const char *load_segment(Golden *g, const GElf_Phdr *ph, const char *file
     if (ph->p_filesz > ph->p_memsz) return "a segment is larger in the file than in memory";
     if (ph->p_offset > file_size || ph->p_filesz > file_size - ph->p_offset) return "a segment lies outside the file";
     uint64_t off = ph->p_paddr - (uint32_t)GOLDEN_RAM_BASE;
-    if (ph->p_paddr < (uint32_t)GOLDEN_RAM_BASE || off > g->ram_size || ph->p_filesz > g->ram_size - off)
+    if (ph->p_paddr < (uint32_t)GOLDEN_RAM_BASE || off > g->ram_size || ph->p_memsz > g->ram_size - off)
         return "a segment lies outside of RAM";
     for (uint64_t i = 0; i < ph->p_filesz; i++)
         if (taken[off + i]++) return "segments overlap";

@@ -125,7 +125,7 @@ static uint32_t memory_word(Random *r)
 
 static uint32_t program_word(Random *r)
 {
-    uint32_t forward = 4 + 4 * below(r, 12), backward = 0u - 4 * below(r, 24);
+    uint32_t forward = 4 + 4 * below(r, 12), backward = 0u - 4 - 4 * below(r, 24);
     uint32_t offset = below(r, 4) ? forward : backward;
     switch (below(r, 20)) {
     case 0: return jal(program_regs(r), forward);

@@ -1,0 +1,1 @@
+"$TAPEOUT" build "$SPEC" --frobnicate

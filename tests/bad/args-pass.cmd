@@ -1,0 +1,1 @@
+"$TAPEOUT" dump "$SPEC" --after nothing

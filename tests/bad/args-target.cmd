@@ -1,0 +1,1 @@
+"$TAPEOUT" build "$SPEC" -t nowhere -o "$tmp/chip"

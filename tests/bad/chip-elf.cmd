@@ -1,0 +1,1 @@
+"$TAPEOUT" run "$WORK/firmware/hello.elf" "$WORK/firmware/hello.elf"

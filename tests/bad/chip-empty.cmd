@@ -1,0 +1,1 @@
+: >"$tmp/x.chip"; "$TAPEOUT" run "$tmp/x.chip" "$WORK/firmware/hello.elf"

@@ -1,0 +1,1 @@
+{ cat "$CHIP"; echo; } >"$tmp/x.chip"; "$TAPEOUT" info "$tmp/x.chip"

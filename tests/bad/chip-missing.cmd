@@ -1,0 +1,1 @@
+"$TAPEOUT" run "$tmp/none.chip" "$WORK/firmware/hello.elf"

@@ -1,0 +1,1 @@
+"$TAPEOUT" run README.md "$WORK/firmware/hello.elf"

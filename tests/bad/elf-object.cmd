@@ -1,0 +1,3 @@
+patched() { cp "$WORK/firmware/hello.elf" "$tmp/x.elf"; printf "$2" | dd of="$tmp/x.elf" bs=1 seek="$1" conv=notrunc status=none; }
+patched 16 "\001"
+"$TAPEOUT" run "$CHIP" "$tmp/x.elf"

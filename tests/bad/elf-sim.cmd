@@ -1,0 +1,1 @@
+"$TAPEOUT" sim "$SPEC" README.md

@@ -1,0 +1,1 @@
+"$TAPEOUT" build "$SPEC" -D RAM=big -o "$tmp/chip"

@@ -1,0 +1,1 @@
+"$TAPEOUT" build "$SPEC" -D ROM=4 -o "$tmp/chip"

@@ -1,0 +1,1 @@
+"$TAPEOUT" build tests/bad/none.ckt -o "$tmp/chip"
