@@ -82,14 +82,15 @@ do_demo() {
 
 # Short runs of libFuzzer from the seeds beside each harness; a finding fails and stays in build-fuzz/.
 do_fuzz() {
-    local harness name seeds
+    local harness name seeds flags
     CC=clang compile build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTAPEOUT_FUZZ=ON
     for harness in build-fuzz/fuzz/*; do
         [ -f "$harness" ] && [ -x "$harness" ] || continue
         name=$(basename "$harness")
         seeds=tests/fuzz/$name
         mkdir -p "build-fuzz/corpus/$name"
-        quietly "fuzzing $name" "$harness" -max_total_time="${FUZZ_SECONDS:-12}" -timeout=10 -rss_limit_mb=2048 \
+        flags=$(sed -n "1,9s/^.*fuzz: *\([^*]*\).*/\1/p" "tests/fuzz/$name.c")
+        quietly "fuzzing $name" "$harness" $flags -max_total_time="${FUZZ_SECONDS:-12}" -timeout=10 -rss_limit_mb=2048 \
             -artifact_prefix="build-fuzz/$name-" "build-fuzz/corpus/$name" "$seeds"
     done
 }

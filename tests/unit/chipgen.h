@@ -67,28 +67,25 @@ static inline void gen_layer_set(Gen *g, uint32_t layer, const char *name, uint3
     gen_set(g, xfmt("model.layers.%u.%s", layer, name), row, col, value);
 }
 
-/* All tensors of `layers` layers, the last one full attention; GDN heads that keep their state and write nothing. */
-static inline void gen_begin(Gen *g)
+/* The stock tensors of one layer; A_log and dt_bias make heads that never forget. */
+static inline void gen_layer(Gen *self, const Geometry *g, uint32_t layer, bool is_full)
 {
-    for (uint32_t i = 0; i < g->layers; i++) {
-        bool full = i == g->layers - 1;
-        Geometry geo = {.hidden = g->hidden, .intermediate = g->intermediate, .heads = 1, .kv_heads = 1, .head_dim = 8, .nk = g->nk,
-                        .nv = g->nv, .dk = g->dk, .dv = g->dv, .taps = 4, .conv_dim = 2 * g->nk * g->dk + g->nv * g->dv}, *gp = &geo;
-        enum { LINEAR = 1, FULL = 2, ANY = 3 };
-#define g gp
-#define TENSOR(id, scope, dims, name, rows, cols)                                                                   \
-    if (scope & (full ? FULL : LINEAR)) {                                                                           \
-        float fill = T_##id == T_A_LOG ? -20.0f : T_##id == T_DT_BIAS ? -100.0f : 0.0f;                             \
-        gen_add(self, xfmt("model.layers.%u." name, i), true, dims, rows, cols, fill);                              \
+    enum { LINEAR = 1, FULL = 2, ANY = 3 };
+#define TENSOR(id, scope, dims, name, rows, cols)                                                              \
+    if (scope & (is_full ? FULL : LINEAR)) {                                                                    \
+        float fill = T_##id == T_A_LOG ? -20.0f : T_##id == T_DT_BIAS ? -100.0f : 0.0f;                         \
+        gen_add(self, xfmt("model.layers.%u." name, layer), true, dims, rows, cols, fill);                      \
     }
-        Gen *self = (Gen *)(void *)NULL;
-#undef g
-        self = g;
-#define g gp
 #include "../../runtime/tensors.def"
 #undef TENSOR
-#undef g
-    }
+}
+
+/* All tensors of g->layers layers, the last one full attention; every head's default is beta = 0. */
+static inline void gen_begin(Gen *g)
+{
+    const Geometry geo = {.hidden = g->hidden, .intermediate = g->intermediate, .heads = 1, .kv_heads = 1, .head_dim = 8, .nk = g->nk,
+                          .nv = g->nv, .dk = g->dk, .dv = g->dv, .taps = 4, .conv_dim = 2 * g->nk * g->dk + g->nv * g->dv};
+    for (uint32_t i = 0; i < g->layers; i++) gen_layer(g, &geo, i, i == g->layers - 1);
     gen_add(g, "model.norm.weight", true, 1, g->hidden, 1, 0);
     gen_add(g, "embed.kind", false, 2, g->nkinds, g->hidden, 0);
     gen_add(g, "embed.bit", false, 2, g->nkinds * g->max_width, g->hidden, 0);
@@ -96,7 +93,7 @@ static inline void gen_begin(Gen *g)
     gen_add(g, "head.bit", false, 2, g->nkinds * g->max_width, g->hidden, 0);
     for (uint32_t k = 0; k < g->nkinds; k++) gen_set(g, "embed.kind", k, g->hidden - 1, g->pilot * GEN_SCALE);
     for (uint32_t i = 0; i + 1 < g->layers; i++) {
-        for (uint32_t c = 0; c < 2 * g->nk * g->dk + g->nv * g->dv; c++) gen_layer_set(g, i, "linear_attn.conv1d.weight", c, 3, 1);
+        for (uint32_t c = 0; c < geo.conv_dim; c++) gen_layer_set(g, i, "linear_attn.conv1d.weight", c, 3, 1);
         for (uint32_t j = 0; j < g->nv; j++) gen_layer_set(g, i, "linear_attn.in_proj_b.weight", j, g->hidden - 1, -128 / g->pilot);
     }
 }
