@@ -1,0 +1,245 @@
+/* modes.c: which state elements are written directly (free) and which through tokens, by the law of the machine: a direct write needs
+ * its address, data and enable below the element's home layer. A home is raised to make a write direct when that adds no depth. */
+#include "modes.h"
+
+enum { COUNT_BITS = 6 }; /* 4 * 2^6 - 1 <= 256: the count's steps are exact in bf16 (gates of 4n - 4t + 3) */
+
+const Write *write_of(const Circuit *c, uint32_t s)
+{
+    for (uint32_t i = 0; i < c->writes.n; i++)
+        if (c->writes.data[i].state == s) return &c->writes.data[i];
+    return NULL;
+}
+
+/* ---- accumulators ---- */
+
+/* The condition under which `data` is READ(s) + (1 << *lo); 0 when it never is. */
+static Ref advance_cond(Circuit *c, Ref data, uint32_t s, unsigned *lo)
+{
+    const Op o = *op_at(c, data);
+    if (o.kind == OP_ADD) {
+        for (unsigned k = 0; k < 2; k++) {
+            uint64_t v;
+            const Op *r = op_at(c, arg_at(c, data, k));
+            if (r->kind != OP_READ || r->imm != s || !ir_is_const(c, arg_at(c, data, 1 - k), &v)) continue;
+            if (v == 0 || (v & (v - 1))) continue;
+            unsigned at = clog2(v);
+            if (*lo != 64 && *lo != at) continue;
+            *lo = at;
+            return ir_const(c, 1, 1);
+        }
+        return 0;
+    }
+    Ref r = 0;
+    if (o.kind == OP_MUX) {
+        Ref cond = arg_at(c, data, 0), a = arg_at(c, data, 1), b = arg_at(c, data, 2);
+        Ref x = advance_cond(c, a, s, lo), y = advance_cond(c, b, s, lo);
+        if (x) r = ir_and(c, cond, x);
+        if (y) y = ir_and(c, ir_not(c, cond), y), r = r ? ir_or(c, r, y) : y;
+    } else if (o.kind == OP_PMUX) {
+        for (uint32_t i = 0; i < o.nargs; i += 2) {
+            Ref x = advance_cond(c, arg_at(c, data, i + 1), s, lo);
+            if (!x) continue;
+            x = ir_and(c, arg_at(c, data, i), x);
+            r = r ? ir_or(c, r, x) : x;
+        }
+    }
+    return r;
+}
+
+static void choose_tail(Modes *m)
+{
+    Circuit *c = m->c;
+    m->tail = -1;
+    for (uint32_t s = 0; s < c->states.n; s++) {
+        const Write *w = write_of(c, s);
+        const State *st = &c->states.data[s];
+        if (st->kind != ST_REG || !w || st->hidden) continue;
+        unsigned lo = 64;
+        Ref adv = advance_cond(c, w->data, s, &lo);
+        w = write_of(c, s);
+        bool better = m->tail < 0 || (adv && !m->tail_adv) || (st->init == INIT_ENTRY && (adv || !m->tail_adv));
+        if (!better) continue;
+        m->tail = (int)s;
+        m->tail_adv = adv ? ir_and(c, w->en, adv) : 0;
+        m->cnt_lo = adv ? lo : 0;
+        unsigned room = st->width - m->cnt_lo;
+        m->cnt_bits = !adv ? 0 : room < COUNT_BITS ? room : COUNT_BITS;
+    }
+    if (m->tail >= 0) m->mode[m->tail] = MODE_TAIL;
+}
+
+/* ---- ports for reads ---- */
+
+/* Bit i of the count n in [0, 2^bits): sum over the t at which it flips of [n >= t], each as
+ * (relu(4(n-t)+3) - relu(4(n-t)+1)) / 2, which is right for any n within 0.14 of an integer: the count is a sum of small
+ * increments that need not be exact in every dtype (numerics.md). */
+static Lit count_bit(Net *n, Node cnt, unsigned bits, unsigned i)
+{
+    int max = (1 << bits) - 1, step = 1 << i;
+    Expr e = {lin_const(0), 0, xalloc((size_t)(2 * (max / step) + 2) * sizeof(Term))};
+    for (int t = step, sign = 1; t <= max; t += step, sign = -sign)
+        for (int half = 0; half < 2; half++) {
+            Lin core = lin_node(cnt, 4);
+            core.k = -4 * t + (half ? 1 : 3);
+            e.t[e.n++] = term_core(core, 4 * (max - t) + (half ? 1 : 3), half ? -0.5 * sign : 0.5 * sign);
+        }
+    return g_expr(n, e, 0, 1, (Span){0}) * 2;
+}
+
+static Lit *port_bits(Net *n, Modes *m, Port *p)
+{
+    Lit *out = xalloc(p->width * sizeof *out);
+    uint32_t id = n->ports.n - 1;
+    for (unsigned i = 0; i < p->width; i++) {
+        bool counted = i >= p->cnt_lo && i < p->cnt_lo + p->cnt_bits;
+        if (!counted) out[i] = g_input(n, N_PORT, id, i, 0, 1) * 2;
+    }
+    if (!p->cnt_bits) return out;
+    p->cnt = g_input(n, N_PORT, id, p->cnt_lo, 0, (1 << p->cnt_bits) - 1);
+    for (unsigned i = 0; i < p->cnt_bits; i++) out[p->cnt_lo + i] = count_bit(n, p->cnt, p->cnt_bits, i);
+    (void)m;
+    return out;
+}
+
+static Lit *read_port(Net *n, Ref r, BitMap *bits, void *ctx)
+{
+    Modes *m = ctx;
+    const Op *o = op_at(m->c, r);
+    const State *st = &m->c->states.data[o->imm];
+    Port p = {.kind = PORT_STATE, .name = st->name, .state = (uint32_t)o->imm, .width = st->width, .lane = st->lane,
+              .rows = st->rows, .has_hard = st->has_hard, .hard_row = st->hard_row, .span = o->span};
+    int t = -1;
+    map_label(n, m->labelled);
+    m->labelled = n->nodes.n;
+    if (o->nargs) {
+        p.nraddr = op_at(m->c, arg_at(m->c, r, 0))->width;
+        p.raddr = bits->bits[arg_at(m->c, r, 0)];
+        for (uint32_t i = 0; i < p.nraddr; i++)
+            if (map_lit_label(n, p.raddr[i]) > t) t = map_lit_label(n, p.raddr[i]);
+    }
+    p.home = home_after(t);
+    if (m->min_home[o->imm] > p.home) p.home = m->min_home[o->imm];
+    if ((int)o->imm == m->tail) p.cnt_lo = m->cnt_lo, p.cnt_bits = m->cnt_bits;
+    vec_push(&n->ports, p);
+    Lit *out = port_bits(n, m, &n->ports.data[n->ports.n - 1]);
+    map_label(n, m->labelled);
+    m->labelled = n->nodes.n;
+    return out;
+}
+
+void modes_build(Modes *m, const Ref *roots, unsigned nroots)
+{
+    m->net = net_new(m->c);
+    m->labelled = 1;
+    m->bits = g_blast(m->net, roots, nroots, read_port, m);
+    map_label(m->net, m->labelled);
+    m->labelled = m->net->nodes.n;
+}
+
+/* ---- homes ---- */
+
+static int ref_label(const Modes *m, Ref r)
+{
+    int t = -1;
+    for (unsigned i = 0; r && i < op_at(m->c, r)->width; i++) {
+        int x = map_lit_label(m->net, m->bits.bits[r][i]);
+        t = x > t ? x : t;
+    }
+    return t;
+}
+
+static bool keep_older(const Net *n, Lit l, void *ctx)
+{
+    return map_lit_label(n, l) <= *(int *)ctx;
+}
+
+/* The latest time among address, data and the enable's AND-literals (a port ANDs literals for free). */
+static int write_time(const Modes *m, const Write *w)
+{
+    int t = ref_label(m, w->index), d = ref_label(m, w->data), l = ref_label(m, w->lanes);
+    t = d > t ? d : t;
+    t = l > t ? l : t;
+    Lit *lits;
+    uint32_t n;
+    g_and_lits(m->net, m->bits.bits[w->en][0], keep_older, &t, &lits, &n);
+    for (uint32_t i = 0; i < n; i++)
+        if (map_lit_label(m->net, lits[i]) > t) t = map_lit_label(m->net, lits[i]);
+    return t;
+}
+
+/* What the step must say ends at this time. Direct writes count only up to their home. */
+static int step_depth(const Modes *m)
+{
+    int d = 0;
+    for (uint32_t i = 0; i < m->c->writes.n; i++) {
+        const Write *w = &m->c->writes.data[i];
+        int t = write_time(m, w);
+        if (m->mode[w->state] != MODE_DIRECT) {
+            int e = ref_label(m, w->en);
+            t = e > t ? e : t;
+        }
+        d = t > d ? t : d;
+    }
+    for (uint32_t i = 0; i < m->c->emits.n; i++) {
+        const Emit *e = &m->c->emits.data[i];
+        int t = write_time(m, &(Write){.en = e->en, .data = e->payload});
+        d = t > d ? t : d;
+    }
+    return d;
+}
+
+static Ref *step_roots(const Circuit *c, unsigned *n)
+{
+    Ref *r = xalloc((c->writes.n * 4 + c->emits.n * 2 + 2) * sizeof *r);
+    *n = 0;
+    for (uint32_t i = 0; i < c->writes.n; i++) {
+        const Write *w = &c->writes.data[i];
+        r[(*n)++] = w->en, r[(*n)++] = w->index, r[(*n)++] = w->data, r[(*n)++] = w->lanes;
+    }
+    for (uint32_t i = 0; i < c->emits.n; i++) r[(*n)++] = c->emits.data[i].en, r[(*n)++] = c->emits.data[i].payload;
+    if (c->retire) r[(*n)++] = c->retire;
+    return r;
+}
+
+/* Homes depend on each other (a raised home moves what it feeds), so a candidate is tried by building the whole step again. */
+static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
+{
+    const Write *w = write_of(m->c, s);
+    int old_home = m->min_home[s], old_depth = m->depth;
+    if (!hazard_free(m, s)) return;
+    m->mode[s] = MODE_DIRECT;
+    for (int round = 0; round < 3; round++) { /* raising the home may move the write's own operands */
+        int h = home_after(write_time(m, w));
+        if (h == m->min_home[s]) break;
+        m->min_home[s] = h;
+        modes_build(m, roots, nroots);
+        m->depth = step_depth(m);
+        if (m->depth > old_depth) break;
+    }
+    if (m->depth <= old_depth && home_after(write_time(m, w)) <= m->min_home[s]) return;
+    m->mode[s] = MODE_FED;
+    m->min_home[s] = old_home;
+    modes_build(m, roots, nroots);
+    m->depth = step_depth(m);
+}
+
+Modes modes_choose(Circuit *c)
+{
+    Modes m = {.c = c, .mode = xalloc((c->states.n + 1) * sizeof(int)), .min_home = xalloc((c->states.n + 1) * sizeof(int))};
+    for (uint32_t s = 0; s < c->states.n; s++) {
+        m.mode[s] = c->states.data[s].kind == ST_HOST ? MODE_HOST : write_of(c, s) ? MODE_FED : MODE_CONST;
+        m.min_home[s] = m.mode[s] == MODE_FED;
+    }
+    choose_tail(&m);
+    if (m.tail >= 0) m.min_home[m.tail] = 0;
+    unsigned nroots;
+    Ref *roots = step_roots(c, &nroots);
+    modes_build(&m, roots, nroots);
+    m.depth = step_depth(&m);
+    static const StateKind order[] = {ST_MEM, ST_FILE, ST_REG};
+    for (unsigned k = 0; k < 3; k++)
+        for (uint32_t s = 0; s < c->states.n; s++)
+            if (c->states.data[s].kind == order[k] && m.mode[s] == MODE_FED && !c->states.data[s].hidden) try_direct(&m, s, roots, nroots);
+    return m;
+}

@@ -1,0 +1,32 @@
+/* modes.h: how each state element is written; shared by modes.c, hazard.c and protocol.c. */
+#ifndef TAPEOUT_MODES_H
+#define TAPEOUT_MODES_H
+#include "backend.h"
+
+/* CONST: never written. DIRECT: written in the same pass, costs no token. FED: its data travel in tokens and it is written by the pass
+ * that reads the step's last token. TAIL: the one register of layer 0, the last thing said. HOST: written by input tokens. */
+typedef enum { MODE_CONST, MODE_DIRECT, MODE_FED, MODE_TAIL, MODE_HOST } Mode;
+
+typedef struct {
+    Circuit *c;
+    Net *net;
+    int *mode, *min_home; /* per state */
+    int tail;             /* state, -1: none */
+    Ref tail_adv;         /* 1 bit: the tail register only advances by 1 << cnt_lo in this step; 0: it is no accumulator */
+    unsigned cnt_lo, cnt_bits;
+    BitMap bits;
+    Node labelled;
+    int depth;            /* latest time of anything that a step must say or write */
+} Modes;
+
+/* The write of state s, or NULL. */
+const Write *write_of(const Circuit *c, uint32_t s);
+/* Decides mode, min_home, tail. */
+Modes modes_choose(Circuit *c);
+/* Builds m->net from the roots with the modes as they are; ports for every READ, labels for every node. */
+void modes_build(Modes *m, const Ref *roots, unsigned nroots);
+/* The first layer whose memory block comes after time t. */
+static inline int home_after(int t) { return t < 0 ? 0 : t / 2 + 1; }
+/* True when no write or emit of the step can observe state s while s is being written (hazard.c). */
+bool hazard_free(const Modes *m, uint32_t s);
+#endif

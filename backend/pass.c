@@ -1,0 +1,308 @@
+/* pass.c: the network of one pass through the model: the step's logic, what it says, and for every copy of every state element the
+ * write that the protocol gives it.
+ *
+ * Stage registers (layer 0) hold each chunk that has arrived; a presence latch per field says that the field was said in this step. Both are
+ * written by the token itself, and read in the same pass, so the pass that reads the last token sees the complete values. A fed-back
+ * element is then written when commit AND latch. What was known below its home in the previous pass comes by the conv tap instead. */
+#include "protocol.h"
+#include <string.h>
+
+typedef struct {
+    Protocol *p;
+    Net *n;
+    Lit **stage;   /* per field: its width literals, complete after layer 0 */
+    Lit *present;  /* per field */
+    Lit begin, commit;
+} Pass;
+
+static Lit channel_lit(Pass *b, uint32_t ch)
+{
+    Node x = g_input(b->n, N_TOKEN, ch, 0, 0, 1);
+    map_label_one(b->n, x);
+    return x * 2;
+}
+
+static Lit flag(Pass *b, const char *name, bool (*is)(const Protocol *, const Kind *, int, int), int f, int j)
+{
+    return channel_lit(b, protocol_channel(b->p, name, is, f, j));
+}
+
+/* A channel with the payload bit of the kinds that `is` accepts, and constants elsewhere as `other` says. */
+static Lit payload_bit(Pass *b, const char *name, bool (*is)(const Protocol *, const Kind *, int, int), int f, int j, unsigned bit,
+                       int (*other)(const Protocol *, const Kind *, int, int, unsigned))
+{
+    Protocol *p = b->p;
+    for (uint32_t i = 0; i < p->tok.n; i++)
+        if (strcmp(p->tok.data[i].name, name) == 0) return channel_lit(b, i);
+    TokChan t = {.name = name};
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        const Kind *x = &p->kinds.data[k];
+        vec_push(&t.by_kind, is(p, x, f, j) && bit < x->width ? (int)bit : other ? other(p, x, f, j, bit) : TOK_ZERO);
+    }
+    return channel_lit(b, vec_push(&p->tok, t));
+}
+
+static bool is_begin(const Protocol *p, const Kind *k, int a, int c) { (void)p, (void)a, (void)c; return k->begin; }
+static bool is_commit(const Protocol *p, const Kind *k, int a, int c)
+{
+    (void)p, (void)a, (void)c;
+    return k->last && k->role != ROLE_START && k->role != ROLE_INPUT;
+}
+static bool is_field(const Protocol *p, const Kind *k, int f, int c) { (void)p, (void)c; return k->field == f; }
+static bool is_chunk(const Protocol *p, const Kind *k, int f, int j) { (void)p; return k->field == f && k->chunk == j; }
+/* This kind gives chunk j its value: as payload, or (upper chunks) by a short form. */
+static bool gives_chunk(const Protocol *p, const Kind *k, int f, int j)
+{
+    (void)p;
+    return k->field == f && (k->chunk == j || (j > 0 && k->form >= 0));
+}
+static int form_bit(const Protocol *p, const Kind *k, int f, int j, unsigned bit)
+{
+    if (k->field != f || k->form < 0 || j == 0) return TOK_ZERO;
+    const Field *x = &p->fields.data[f];
+    unsigned at = x->chunk_lo[j] + bit - x->chunk_width[0];
+    return at < 64 && x->form[k->form] >> at & 1 ? TOK_ONE : TOK_ZERO;
+}
+
+static Port *new_port(Pass *b, Port x)
+{
+    vec_push(&b->n->ports, x);
+    return &b->n->ports.data[b->n->ports.n - 1];
+}
+
+static Lit *port_out(Pass *b, unsigned width)
+{
+    Lit *out = xalloc(width * sizeof *out + 1);
+    for (unsigned i = 0; i < width; i++) {
+        Node x = g_input(b->n, N_PORT, b->n->ports.n - 1, i, 0, 1);
+        map_label_one(b->n, x);
+        out[i] = x * 2;
+    }
+    return out;
+}
+
+static Lit *one_lit(Lit l)
+{
+    Lit *p = xalloc(sizeof *p);
+    *p = l;
+    return p;
+}
+
+static void stage_field(Pass *b, int f)
+{
+    const Field *x = &b->p->fields.data[f];
+    b->stage[f] = xalloc(x->width * sizeof(Lit) + 1);
+    for (unsigned j = 0; j < x->nchunks && x->width; j++) {
+        unsigned w = x->chunk_width[j];
+        Port q = {.kind = PORT_STAGE, .name = xfmt("stage %s.%u", x->name, j), .width = w, .lane = w, .rows = 1, .written = true, .early = true};
+        q.nen = 1;
+        q.en = one_lit(flag(b, xfmt("gives %d.%u", f, j), gives_chunk, f, (int)j));
+        q.data = xalloc(w * sizeof(Lit));
+        q.data_tap = xalloc(w * sizeof(int));
+        for (unsigned i = 0; i < w; i++)
+            q.data[i] = payload_bit(b, xfmt("payload %d.%u.%u", f, j, i), is_chunk, f, (int)j, i, form_bit);
+        new_port(b, q);
+        memcpy(b->stage[f] + x->chunk_lo[j], port_out(b, w), w * sizeof(Lit));
+    }
+    new_port(b, (Port){.kind = PORT_LATCH, .name = xfmt("said %s", x->name), .width = 1, .lane = 1, .rows = 1, .written = true,
+                       .latch_begin = b->begin, .latch_set = flag(b, xfmt("is %d", f), is_field, f, 0)});
+    b->present[f] = port_out(b, 1)[0];
+}
+
+/* ---- state writes ---- */
+
+static int *taps(unsigned n, int tap)
+{
+    int *t = xalloc(n * sizeof *t + 1);
+    for (unsigned i = 0; i < n; i++) t[i] = tap;
+    return t;
+}
+
+static bool keep_older(const Net *n, Lit l, void *ctx) { return map_lit_label(n, l) < *(int *)ctx; }
+
+static void write_direct(Pass *b, Port *q, const Write *w)
+{
+    const BitMap *m = &b->p->m->bits;
+    int before = 2 * q->home;
+    q->early = true;
+    if (w->index) q->nwaddr = op_at(b->p->m->c, w->index)->width, q->waddr = m->bits[w->index];
+    g_and_lits(b->n, m->bits[w->en][0], keep_older, &before, &q->en, &q->nen);
+    if (w->lanes) q->lanes = m->bits[w->lanes];
+    q->data = m->bits[w->data];
+    q->data_tap = taps(q->width, 0);
+}
+
+static void write_fed(Pass *b, Port *q, const Write *w, int f)
+{
+    const Field *x = &b->p->fields.data[f];
+    const BitMap *m = &b->p->m->bits;
+    q->nen = 2;
+    q->en = xalloc(2 * sizeof(Lit));
+    q->en[0] = b->commit, q->en[1] = b->present[f];
+    unsigned at = 0;
+    if (x->flags) { /* its slice of the packed field */
+        for (uint32_t i = 0; x->regs.data[i] != (uint32_t)(w - b->p->m->c->writes.data); i++)
+            at += b->p->m->c->states.data[b->p->m->c->writes.data[x->regs.data[i]].state].width;
+        q->data = b->stage[f] + at;
+        q->data_tap = taps(q->width, 0);
+        return;
+    }
+    if (w->index) {
+        q->nwaddr = op_at(b->p->m->c, w->index)->width;
+        q->waddr = x->with_index ? b->stage[f] : m->bits[w->index];
+        q->waddr_tap = !x->with_index;
+        at += x->with_index;
+    }
+    if (w->lanes) q->lanes = b->stage[f] + at, at += x->with_lanes;
+    q->data = x->data_tap ? m->bits[w->data] : b->stage[f] + at;
+    q->data_tap = taps(q->width, x->data_tap);
+}
+
+static bool tail_final(const Protocol *p, const Kind *k, int f, int j) { (void)p; return k->field == f && k->chunk == j && k->last; }
+static bool tail_more(const Protocol *p, const Kind *k, int f, int j) { (void)p; return k->field == f && k->chunk == j && !k->last; }
+static bool tail_writes_low(const Protocol *p, const Kind *k, int f, int j) { (void)p, (void)j; return k->field == f && k->last; }
+static bool tail_writes_up(const Protocol *p, const Kind *k, int f, int j)
+{
+    (void)j;
+    return k->field == f && k->last && (unsigned)k->chunk + 1 == p->fields.data[f].nchunks;
+}
+static bool is_bump(const Protocol *p, const Kind *k, int f, int j) { return is_commit(p, k, 0, j) && k->field != f && !k->hold; }
+
+/* The tail register is written at layer 0 by its own tokens: chunk 0 alone, or all chunks in a row, the earlier ones by conv taps. */
+static void write_tail(Pass *b, Port *q, int f)
+{
+    const Field *x = &b->p->fields.data[f];
+    unsigned top = x->nchunks - 1;
+    q->early = true;
+    q->lane = x->chunk_width[0];
+    q->lanes = xalloc(x->nchunks * sizeof(Lit));
+    for (unsigned j = 0; j < x->nchunks; j++)
+        q->lanes[j] = j ? flag(b, xfmt("tail up %d", f), tail_writes_up, f, 0) : flag(b, xfmt("tail low %d", f), tail_writes_low, f, 0);
+    q->data = xalloc(q->width * sizeof(Lit)), q->data2 = xalloc(q->width * sizeof(Lit));
+    q->data_tap = taps(q->width, 0), q->data2_tap = taps(q->width, 0);
+    for (unsigned i = 0; i < q->width; i++) {
+        unsigned j = i / x->chunk_width[0], bit = i - x->chunk_lo[j];
+        q->data[i] = j == 0 || j == top ? payload_bit(b, xfmt("final %d.%u.%u", f, j, bit), tail_final, f, (int)j, bit, NULL) : LIT0;
+        q->data2[i] = j == top ? LIT0 : payload_bit(b, xfmt("more %d.%u.%u", f, j, bit), tail_more, f, (int)j, bit, NULL);
+        q->data2_tap[i] = (int)(top - j);
+    }
+    if (q->cnt_bits) q->bump = flag(b, "bump", is_bump, f, 0);
+}
+
+static bool is_input(const Protocol *p, const Kind *k, int s, int j) { (void)p, (void)j; return k->role == ROLE_INPUT && k->field == -2 - s; }
+
+static void write_host(Pass *b, Port *q)
+{
+    int s = (int)q->state;
+    q->early = true;
+    q->nen = 1;
+    q->en = one_lit(flag(b, xfmt("input %d", s), is_input, s, 0));
+    q->data = xalloc(q->width * sizeof(Lit));
+    q->data_tap = taps(q->width, 0);
+    for (unsigned i = 0; i < q->width; i++) q->data[i] = payload_bit(b, xfmt("input %d.%u", s, i), is_input, s, 0, i, NULL);
+}
+
+static int field_of(const Protocol *p, const Write *w)
+{
+    uint32_t i = (uint32_t)(w - p->m->c->writes.data);
+    for (uint32_t f = 0; f < p->fields.n; f++) {
+        const Field *x = &p->fields.data[f];
+        if (x->emit) continue;
+        if (!x->flags && x->index == i) return (int)f;
+        for (uint32_t k = 0; x->flags && k < x->regs.n; k++)
+            if (x->regs.data[k] == i) return (int)f;
+    }
+    die("a fed-back write without a field");
+}
+
+static void write_port(Pass *b, uint32_t id)
+{
+    Modes *m = b->p->m;
+    Port *q = &b->n->ports.data[id];
+    const Write *w = write_of(m->c, q->state);
+    if (m->mode[q->state] == MODE_CONST) return;
+    Port x = *q; /* helpers add nodes and channels, never ports */
+    x.written = true;
+    switch (m->mode[q->state]) {
+    case MODE_DIRECT: write_direct(b, &x, w); break;
+    case MODE_FED: write_fed(b, &x, w, field_of(b->p, w)); break;
+    case MODE_TAIL: write_tail(b, &x, field_of(b->p, w)); break;
+    default: write_host(b, &x);
+    }
+    b->n->ports.data[id] = x;
+}
+
+/* Elements that nothing reads still hold their contents: a copy without a read. */
+static void unread_ports(Pass *b)
+{
+    Modes *m = b->p->m;
+    for (uint32_t s = 0; s < m->c->states.n; s++) {
+        bool seen = false;
+        for (uint32_t i = 0; i < b->n->ports.n; i++) seen |= b->n->ports.data[i].kind == PORT_STATE && b->n->ports.data[i].state == s;
+        if (seen) continue;
+        const State *st = &m->c->states.data[s];
+        int home = m->min_home[s];
+        new_port(b, (Port){.kind = PORT_STATE, .name = st->name, .state = s, .width = st->width, .lane = st->lane, .rows = st->rows,
+                           .home = home, .has_hard = st->has_hard, .hard_row = st->hard_row, .span = st->span, .unread = true,
+                           .cnt_lo = (int)s == m->tail ? m->cnt_lo : 0, .cnt_bits = (int)s == m->tail ? m->cnt_bits : 0});
+    }
+}
+
+static Ref *pass_roots(Protocol *p, unsigned *n)
+{
+    const Circuit *c = p->m->c;
+    Ref *r = xalloc((c->writes.n * 4 + c->emits.n * 2 + p->kinds.n + SETS + 2) * sizeof *r);
+    *n = 0;
+    for (uint32_t i = 0; i < c->writes.n; i++) {
+        const Write *w = &c->writes.data[i];
+        r[(*n)++] = w->en, r[(*n)++] = w->index, r[(*n)++] = w->data, r[(*n)++] = w->lanes;
+    }
+    for (uint32_t k = 0; k < p->kinds.n; k++) r[(*n)++] = p->kind_ref[k];
+    for (unsigned s = 0; s < SETS; s++) r[(*n)++] = p->set_ref[s];
+    return r;
+}
+
+static void outputs(Pass *b)
+{
+    Protocol *p = b->p;
+    Net *n = b->n;
+    n->nsets = SETS;
+    for (uint32_t k = 0; k < p->kinds.n; k++) vec_push(&n->kind_out, p->m->bits.bits[p->kind_ref[k]][0]);
+    for (unsigned s = 0; s < SETS; s++) {
+        n->set_width[s] = p->set_width[s];
+        n->set_out[s] = p->set_ref[s] ? p->m->bits.bits[p->set_ref[s]] : NULL;
+    }
+}
+
+static void cover(Net *n)
+{
+    VEC(Lit) roots = {0};
+    int last = 1;
+    for (uint32_t k = 0; k < n->kind_out.n; k++) vec_push(&roots, n->kind_out.data[k]);
+    for (unsigned s = 0; s < n->nsets; s++)
+        for (unsigned i = 0; i < n->set_width[s]; i++) vec_push(&roots, n->set_out[s][i]);
+    for (uint32_t i = 0; i < roots.n; i++) last = map_lit_label(n, roots.data[i]) > last ? map_lit_label(n, roots.data[i]) : last;
+    for (uint32_t i = 0; i < n->ports.n; i++) last = 2 * n->ports.data[i].home + 1 > last ? 2 * n->ports.data[i].home + 1 : last;
+    n->depth = last / 2 + 1;
+    map_cover(n, roots.data, roots.n, 2 * n->depth - 1);
+}
+
+Net *pass_build(Protocol *p)
+{
+    unsigned nroots;
+    Ref *roots = pass_roots(p, &nroots);
+    modes_build(p->m, roots, nroots);
+    Pass b = {.p = p, .n = p->m->net};
+    b.stage = xalloc(p->fields.n * sizeof *b.stage + 1);
+    b.present = xalloc(p->fields.n * sizeof *b.present + 1);
+    b.begin = flag(&b, "begin", is_begin, 0, 0);
+    b.commit = flag(&b, "commit", is_commit, 0, 0);
+    for (uint32_t f = p->first_field; f < p->fields.n; f++)
+        if (!p->fields.data[f].tail) stage_field(&b, (int)f);
+    unread_ports(&b);
+    for (uint32_t i = 0; i < b.n->ports.n; i++)
+        if (b.n->ports.data[i].kind == PORT_STATE) write_port(&b, i);
+    outputs(&b);
+    cover(b.n);
+    return b.n;
+}

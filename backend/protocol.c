@@ -1,0 +1,443 @@
+/* protocol.c: the trace protocol, derived: what a step says, in which order, and as which kinds of token.
+ *
+ * A step's fields, in order: faults and exits (they end the run), outputs and takes, small registers packed together, the other fed-back
+ * writes, loop counters, and last the tail register. A field that is not needed is skipped; so are the upper chunks of a value when a
+ * short form says them. The last token of a step carries the commit. The next pass knows from the kind of its input token where it
+ * is, recomputes the same step (the state has not changed) and says the next part.
+ *
+ * Choice by priority: the output head scores a kind by SCORE_UNIT times its class, so that a late condition (an address fault, a device)
+ * need not be ANDed into every other kind: NONE is always on and lowest, then fields, outputs, exits, faults. Within a class the
+ * conditions are exclusive. */
+#include "protocol.h"
+#include <string.h>
+
+const char *const role_name[] = {"trace", "output", "exit", "fault", "take", "input", "start", "load"};
+
+enum { SMALL_REG = 8, CLASS_NONE = 1, CLASS_FIELD, CLASS_OUTPUT, CLASS_EXIT, CLASS_FAULT };
+
+/* ---- fields ---- */
+
+static int label_of(const Modes *m, Ref r)
+{
+    int t = -1;
+    for (unsigned i = 0; r && i < op_at(m->c, r)->width; i++) {
+        int x = map_lit_label(m->net, m->bits.bits[r][i]);
+        t = x > t ? x : t;
+    }
+    return t;
+}
+
+/* The lowest home of the element's copies. */
+static int lowest_home(const Modes *m, uint32_t s)
+{
+    int h = -1;
+    for (uint32_t p = 0; p < m->net->ports.n; p++) {
+        const Port *q = &m->net->ports.data[p];
+        if (q->state == s && (h < 0 || q->home < h)) h = q->home;
+    }
+    return h < 0 ? 1 : h;
+}
+
+static Ref differs(Circuit *c, Ref a, Ref b)
+{
+    Ref x = ir_xor(c, a, b), any = ir_const(c, 1, 0);
+    for (unsigned i = 0; i < op_at(c, a)->width; i++) any = ir_or(c, any, ir_slice(c, x, i, 1));
+    return any;
+}
+
+static Ref next_value(Circuit *c, const Write *w)
+{
+    return ir_mux(c, w->en, w->data, ir_read(c, w->state, 0, w->span));
+}
+
+static Field *add_field(Protocol *p, Field f)
+{
+    vec_push(&p->fields, f);
+    return &p->fields.data[p->fields.n - 1];
+}
+
+static void emit_fields(Protocol *p, EmitRole role)
+{
+    Circuit *c = p->m->c;
+    for (uint32_t i = 0; i < c->emits.n; i++) {
+        const Emit *e = &c->emits.data[i];
+        if (e->role != role) continue;
+        bool pay = e->payload && (role == EMIT_OUTPUT || role == EMIT_EXIT);
+        add_field(p, (Field){.name = e->name, .emit = true, .index = i, .need = e->en, .bits = pay ? e->payload : 0,
+                             .width = pay ? op_at(c, e->payload)->width : 0});
+    }
+}
+
+/* Registers of a few bits share one field, said when one of them changes. */
+static void packed_field(Protocol *p, bool hidden)
+{
+    Circuit *c = p->m->c;
+    Field f = {.name = hidden ? "loop" : "flags", .flags = true, .loop = hidden, .need = ir_const(c, 1, 0)};
+    for (uint32_t i = 0; i < c->writes.n; i++) {
+        const Write w = c->writes.data[i];
+        const State *s = &c->states.data[w.state];
+        if (s->kind != ST_REG || p->m->mode[w.state] != MODE_FED || s->width > SMALL_REG || s->hidden != hidden) continue;
+        if (f.width + s->width > p->payload) continue; /* does not fit: a field of its own */
+        f.need = ir_or(c, f.need, ir_and(c, w.en, differs(c, w.data, ir_read(c, w.state, 0, w.span))));
+        Ref v = next_value(c, &w);
+        f.bits = f.bits ? ir_cat2(c, v, f.bits) : v;
+        f.width += s->width;
+        vec_push(&f.regs, i);
+        p->packed[i] = true;
+    }
+    if (f.regs.n) add_field(p, f);
+}
+
+static void write_field(Protocol *p, uint32_t i)
+{
+    const Modes *m = p->m;
+    Circuit *c = m->c;
+    const Write w = c->writes.data[i];
+    const State *s = &c->states.data[w.state];
+    int before = 2 * lowest_home(m, w.state);
+    Field f = {.name = s->name, .index = i, .need = w.en};
+    bool addr_tap = !w.index || (label_of(m, w.index) < before && s->rows <= p->group_rows && (!w.lanes || label_of(m, w.lanes) < 0));
+    bool data_tap = label_of(m, w.data) < before;
+    if (!addr_tap) {
+        f.with_index = op_at(c, w.index)->width;
+        f.bits = w.index;
+    }
+    if (w.lanes) {
+        f.with_lanes = op_at(c, w.lanes)->width;
+        f.bits = f.bits ? ir_cat2(c, w.lanes, f.bits) : w.lanes;
+    }
+    f.data_tap = data_tap;
+    if (!data_tap) f.bits = f.bits ? ir_cat2(c, w.data, f.bits) : w.data;
+    f.width = f.bits ? op_at(c, f.bits)->width : 0;
+    add_field(p, f);
+}
+
+static void tail_field(Protocol *p)
+{
+    Modes *m = p->m;
+    Circuit *c = m->c;
+    const Write *w = write_of(c, (uint32_t)m->tail);
+    Field f = {.name = c->states.data[m->tail].name, .index = (uint32_t)(w - c->writes.data), .tail = true, .bits = next_value(c, w)};
+    w = write_of(c, (uint32_t)m->tail);
+    f.width = op_at(c, f.bits)->width;
+    f.need = w->en;
+    if (m->tail_adv) { /* silent only while it advances inside its count */
+        Ref old = ir_read(c, (uint32_t)m->tail, 0, w->span), full = ir_const(c, 1, 1);
+        for (unsigned i = 0; i < m->cnt_bits; i++) full = ir_and(c, full, ir_slice(c, old, m->cnt_lo + i, 1));
+        f.need = ir_not(c, ir_and(c, m->tail_adv, ir_not(c, full)));
+    }
+    if (c->retire) f.need = ir_and(c, f.need, c->retire);
+    add_field(p, f);
+}
+
+static void cut_chunks(Protocol *p, Field *f)
+{
+    bool emit = f->emit;
+    f->nchunks = f->width == 0 || emit ? 1 : (f->width + p->payload - 1) / p->payload;
+    f->chunk_lo = xalloc(f->nchunks * sizeof(unsigned));
+    f->chunk_width = xalloc(f->nchunks * sizeof(unsigned));
+    for (unsigned j = 0; j < f->nchunks; j++) {
+        f->chunk_lo[j] = j * p->payload;
+        unsigned left = f->width - f->chunk_lo[j];
+        f->chunk_width[j] = !emit && left > p->payload ? p->payload : left;
+    }
+}
+
+/* Upper bits that are common: none, all, and the upper part of the machine's first image address. */
+static void choose_forms(Protocol *p, Field *f)
+{
+    const Circuit *c = p->m->c;
+    if (f->emit || f->flags || f->tail || f->with_index || f->with_lanes || f->nchunks < 2) return;
+    unsigned up = f->width - f->chunk_width[0];
+    f->form[f->nforms++] = 0;
+    f->form[f->nforms++] = mask64(up);
+    for (uint32_t s = 0; s < c->states.n; s++) {
+        uint64_t v = c->states.data[s].base >> f->chunk_width[0] & mask64(up);
+        if (c->states.data[s].kind != ST_MEM || v == 0 || v == mask64(up)) continue;
+        f->form[f->nforms++] = v;
+        break;
+    }
+}
+
+static void collect_fields(Protocol *p)
+{
+    const Circuit *c = p->m->c;
+    emit_fields(p, EMIT_FAULT);
+    emit_fields(p, EMIT_EXIT);
+    p->first_normal = p->fields.n;
+    emit_fields(p, EMIT_OUTPUT);
+    emit_fields(p, EMIT_TAKE);
+    p->first_field = p->fields.n;
+    packed_field(p, false);
+    Protocol *q = p;
+    uint32_t loop_at = p->fields.n;
+    packed_field(q, true);
+    bool loop = p->fields.n > loop_at;
+    Field lf = loop ? p->fields.data[loop_at] : (Field){0};
+    p->fields.n = loop_at;
+    for (uint32_t i = 0; i < c->writes.n; i++)
+        if (p->m->mode[c->writes.data[i].state] == MODE_FED && !p->packed[i]) write_field(p, i);
+    if (loop) add_field(p, lf);
+    if (p->m->tail >= 0) tail_field(p);
+    for (uint32_t i = 0; i < p->fields.n; i++) {
+        cut_chunks(p, &p->fields.data[i]);
+        choose_forms(p, &p->fields.data[i]);
+    }
+}
+
+/* ---- kinds ---- */
+
+static uint32_t add_kind(Protocol *p, Kind k)
+{
+    k.begin = k.last || k.role == ROLE_START || k.role == ROLE_INPUT;
+    vec_push(&p->kinds, k);
+    return p->kinds.n - 1;
+}
+
+static const Role emit_role[] = {[EMIT_OUTPUT] = ROLE_OUTPUT, [EMIT_EXIT] = ROLE_EXIT, [EMIT_FAULT] = ROLE_FAULT, [EMIT_TAKE] = ROLE_TAKE};
+
+static Kind emit_kind(const Protocol *p, int fi)
+{
+    const Field *f = &p->fields.data[fi];
+    const Emit *e = &p->m->c->emits.data[f->index];
+    Kind k = {.name = f->name, .message = e->message, .role = emit_role[e->role], .width = f->width, .field = fi, .form = -1};
+    k.score = e->role == EMIT_FAULT ? CLASS_FAULT : e->role == EMIT_EXIT ? CLASS_EXIT : CLASS_OUTPUT;
+    k.set = e->role == EMIT_EXIT ? 2 : 1;
+    k.last = k.retire = true;
+    return k;
+}
+
+static bool has_later(const Protocol *p, int fi) { return (uint32_t)fi + 1 < p->fields.n; }
+
+static void field_kinds(Protocol *p, int fi)
+{
+    const Field *f = &p->fields.data[fi];
+    for (unsigned j = 0; j < f->nchunks; j++) {
+        bool final = j + 1 == f->nchunks;
+        const char *base = f->nchunks > 1 ? xfmt("%s.%u", f->name, j) : f->name;
+        Kind k = {.role = ROLE_TRACE, .width = f->chunk_width[j], .field = fi, .chunk = (int)j, .form = -1, .score = CLASS_FIELD, .retire = true};
+        for (unsigned g = 0; j == 0 && g < f->nforms; g++)
+            for (int more = 0; more <= has_later(p, fi); more++) {
+                k.name = xfmt("%s.%s%s", base, g == 0 ? "zero" : g == 1 ? "ones" : "base", more ? ".more" : "");
+                k.form = (int)g;
+                k.last = !more;
+                add_kind(p, k);
+            }
+        k.form = -1;
+        if (final || (f->tail && j == 0)) {
+            k.name = base;
+            k.last = true;
+            add_kind(p, k);
+        }
+        if (!final || has_later(p, fi)) {
+            k.name = xfmt("%s.more", base);
+            k.last = false;
+            add_kind(p, k);
+        }
+        if (final && f->loop) {
+            k.name = xfmt("%s.inner", base);
+            k.last = k.hold = true;
+            k.retire = false;
+            add_kind(p, k);
+        }
+    }
+}
+
+static void make_kinds(Protocol *p)
+{
+    const Circuit *c = p->m->c;
+    add_kind(p, (Kind){.name = "start", .role = ROLE_START, .field = -1, .chunk = -1, .form = -1});
+    for (uint32_t s = 0; s < c->states.n; s++)
+        if (c->states.data[s].kind == ST_HOST)
+            add_kind(p, (Kind){.name = c->states.data[s].name, .role = ROLE_INPUT, .width = c->states.data[s].width, .field = -1 - (int)s - 1,
+                               .chunk = -1, .form = -1});
+    add_kind(p, (Kind){.name = "none", .role = ROLE_TRACE, .last = true, .retire = true, .field = -1, .chunk = -1, .form = -1, .score = CLASS_NONE});
+    for (uint32_t i = 0; i < p->fields.n; i++) {
+        if (!p->fields.data[i].emit) {
+            field_kinds(p, (int)i);
+            continue;
+        }
+        Kind k = emit_kind(p, (int)i);
+        add_kind(p, k);
+        if (k.score != CLASS_OUTPUT || !has_later(p, (int)i)) continue;
+        k.last = k.retire = false;
+        k.name = xfmt("%s.more", k.name);
+        add_kind(p, k);
+    }
+    uint64_t base = 0;
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        p->kinds.data[k].base = (uint32_t)base;
+        base += 1ull << p->kinds.data[k].width;
+        if (!p->kinds.data[k].last) p->kinds.data[k].retire = false;
+        if (p->kinds.data[k].role == ROLE_FAULT) p->kinds.data[k].retire = false;
+    }
+    p->vocab = base;
+}
+
+/* ---- what the pass says ---- */
+
+static Ref token(Protocol *p, const char *name, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b)
+{
+    uint32_t ch = protocol_channel(p, name, is, a, b);
+    return ir_op(p->m->c, OP_TOKEN, 1, ch, 0, NULL, (Span){0});
+}
+
+static bool is_begin(const Protocol *p, const Kind *k, int a, int b) { (void)p, (void)a, (void)b; return k->begin; }
+static bool is_done(const Protocol *p, const Kind *k, int f, int b)
+{
+    (void)b;
+    return k->field == f && !k->last && (k->form >= 0 || (unsigned)k->chunk + 1 == p->fields.data[f].nchunks);
+}
+static bool is_at(const Protocol *p, const Kind *k, int f, int j)
+{
+    return k->field == f && k->chunk == j && !k->last && k->form < 0 && (unsigned)j + 1 < p->fields.data[f].nchunks;
+}
+
+static int class_of(const Protocol *p, uint32_t f) { return f < p->first_field ? CLASS_OUTPUT : CLASS_FIELD; }
+
+/* The pass may start field f: everything before it has been said or is not needed. */
+static Ref eligible(Protocol *p, uint32_t f)
+{
+    Circuit *c = p->m->c;
+    Ref r = token(p, "begin", is_begin, 0, 0);
+    Ref clear = ir_const(c, 1, 1), any = ir_const(c, 1, 0);
+    for (uint32_t g = f; g-- > p->first_normal;) { /* from the nearest field down */
+        if (protocol_has(p, is_done, (int)g, 0))
+            any = ir_or(c, any, ir_and(c, token(p, xfmt("done %u", g), is_done, (int)g, 0), clear));
+        if (class_of(p, g) == class_of(p, f)) clear = ir_and(c, clear, ir_not(c, p->fields.data[g].need));
+    }
+    return ir_or(c, ir_and(c, r, clear), any);
+}
+
+static Ref none_after(Protocol *p, uint32_t f)
+{
+    Circuit *c = p->m->c;
+    Ref r = ir_const(c, 1, 1);
+    for (uint32_t h = f + 1; h < p->fields.n; h++) r = ir_and(c, r, ir_not(c, p->fields.data[h].need));
+    return r;
+}
+
+static Ref matches(Circuit *c, Ref bits, unsigned lo, unsigned width, uint64_t value)
+{
+    Ref r = ir_const(c, 1, 1);
+    for (unsigned i = 0; i < width; i++) {
+        Ref b = ir_slice(c, bits, lo + i, 1);
+        r = ir_and(c, r, value >> i & 1 ? b : ir_not(c, b));
+    }
+    return r;
+}
+
+/* The tail's bits above chunk 0 stay as they are. */
+static Ref tail_upper_same(Protocol *p, const Field *f)
+{
+    Circuit *c = p->m->c;
+    Ref old = ir_read(c, (uint32_t)p->m->tail, 0, (Span){0}), x = ir_xor(c, f->bits, old), r = ir_const(c, 1, 1);
+    for (unsigned i = f->chunk_width[0]; i < f->width; i++) r = ir_and(c, r, ir_not(c, ir_slice(c, x, i, 1)));
+    return r;
+}
+
+static void say(Protocol *p, unsigned set, Ref cond, Ref bits, unsigned lo, unsigned width)
+{
+    Circuit *c = p->m->c;
+    if (!width) return;
+    if (width > p->set_width[set]) p->set_width[set] = width;
+    vec_push(&p->said[set], cond);
+    vec_push(&p->said[set], ir_slice(c, bits, lo, width));
+}
+
+static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
+{
+    Circuit *c = p->m->c;
+    const Field *f = &p->fields.data[fi];
+    bool final = j + 1 == f->nchunks, whole = final;
+    Ref last = none_after(p, fi), rest = emit;
+    say(p, 0, emit, f->bits, f->chunk_lo[j], f->chunk_width[j]);
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        const Kind *x = &p->kinds.data[k];
+        if (x->field != (int)fi || x->chunk != (int)j) continue;
+        if (x->form >= 0) {
+            Ref m = ir_and(c, emit, matches(c, f->bits, f->chunk_width[0], f->width - f->chunk_width[0], f->form[x->form]));
+            p->kind_ref[k] = ir_and(c, m, x->last ? last : ir_not(c, last));
+            rest = ir_and(c, rest, ir_not(c, m));
+        } else if (f->tail && f->nchunks > 1 && j == 0) {
+            Ref same = tail_upper_same(p, f);
+            p->kind_ref[k] = ir_and(c, emit, x->last ? same : ir_not(c, same));
+        } else if (x->hold) p->kind_ref[k] = ir_and(c, rest, ir_not(c, c->retire));
+        else if (whole) {
+            p->kind_ref[k] = ir_and(c, rest, x->last ? last : ir_not(c, last));
+            if (f->loop) p->kind_ref[k] = ir_and(c, p->kind_ref[k], c->retire);
+        } else p->kind_ref[k] = rest;
+    }
+}
+
+static void emit_conditions(Protocol *p, uint32_t fi)
+{
+    Circuit *c = p->m->c;
+    const Field *f = &p->fields.data[fi];
+    bool ends = fi < p->first_normal;
+    Ref on = ends ? f->need : ir_and(c, f->need, eligible(p, fi)), last = ends ? 0 : none_after(p, fi);
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        const Kind *x = &p->kinds.data[k];
+        if (x->field != (int)fi) continue;
+        p->kind_ref[k] = ends ? on : ir_and(c, on, x->last ? last : ir_not(c, last));
+        if (k && p->kinds.data[k - 1].field != (int)fi) say(p, x->set, on, f->bits, 0, f->width);
+    }
+}
+
+static void conditions(Protocol *p)
+{
+    Circuit *c = p->m->c;
+    p->kind_ref = xalloc(p->kinds.n * sizeof(Ref));
+    for (uint32_t k = 0; k < p->kinds.n; k++) p->kind_ref[k] = ir_const(c, 1, p->kinds.data[k].score == CLASS_NONE);
+    for (uint32_t f = 0; f < p->fields.n; f++) {
+        if (p->fields.data[f].emit) {
+            emit_conditions(p, f);
+            continue;
+        }
+        for (unsigned j = 0; j < p->fields.data[f].nchunks; j++) {
+            Ref at = j == 0 ? ir_and(c, p->fields.data[f].need, eligible(p, f)) : token(p, xfmt("at %u.%u", f, j - 1), is_at, (int)f, (int)j - 1);
+            chunk_conditions(p, f, j, at);
+        }
+    }
+    for (unsigned s = 0; s < SETS; s++) {
+        unsigned n = p->said[s].n;
+        if (!n) continue;
+        Ref *a = xalloc(n * sizeof *a);
+        for (unsigned i = 0; i < n; i++) a[i] = i % 2 ? ir_zext(c, p->said[s].data[i], p->set_width[s]) : p->said[s].data[i];
+        p->set_ref[s] = ir_op(c, OP_PMUX, p->set_width[s], 0, n, a, (Span){0});
+    }
+}
+
+uint32_t protocol_channel(Protocol *p, const char *name, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b)
+{
+    for (uint32_t i = 0; i < p->tok.n; i++)
+        if (strcmp(p->tok.data[i].name, name) == 0) return i;
+    TokChan t = {.name = name};
+    for (uint32_t k = 0; k < p->kinds.n; k++) vec_push(&t.by_kind, is(p, &p->kinds.data[k], a, b) ? TOK_ONE : TOK_ZERO);
+    return vec_push(&p->tok, t);
+}
+
+bool protocol_has(const Protocol *p, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b)
+{
+    for (uint32_t k = 0; k < p->kinds.n; k++)
+        if (is(p, &p->kinds.data[k], a, b)) return true;
+    return false;
+}
+
+Protocol *protocol_derive(Modes *m, const BuildOptions *o)
+{
+    Protocol *p = NULL;
+    unsigned first = o->payload ? o->payload : 16;
+    for (unsigned w = first; w >= 4; w--) {
+        p = xalloc(sizeof *p);
+        p->m = m;
+        p->payload = w;
+        p->group_rows = o->target->dk;
+        p->packed = xalloc(m->c->writes.n + 1);
+        collect_fields(p);
+        make_kinds(p);
+        if (!o->vocab || p->vocab <= o->vocab || o->payload) break;
+    }
+    conditions(p);
+    return p;
+}

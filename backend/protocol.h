@@ -1,0 +1,31 @@
+/* protocol.h: the derived trace protocol; shared by protocol.c, pass.c and encode.c. */
+#ifndef TAPEOUT_PROTOCOL_H
+#define TAPEOUT_PROTOCOL_H
+#include "modes.h"
+
+enum { SETS = 3 }; /* payload channels: fields, outputs, exits */
+
+typedef struct Protocol {
+    Modes *m;
+    unsigned payload;        /* bits per token of a field */
+    uint32_t group_rows;     /* rows that one key addresses: larger elements need their write address early */
+    VEC(Field) fields;
+    uint32_t first_normal, first_field; /* fields before first_normal end the run; before first_field: emits */
+    VEC(Kind) kinds;
+    uint64_t vocab;
+    bool *packed;            /* per write: in a packed field */
+    VEC(TokChan) tok;
+    Ref *kind_ref;           /* per kind: 1 bit */
+    VEC(Ref) said[SETS];     /* condition, bits, ... */
+    Ref set_ref[SETS];
+    unsigned set_width[SETS];
+} Protocol;
+
+/* Fields, kinds and conditions. Adds ops to m->c; m must be decided (modes_choose). */
+Protocol *protocol_derive(Modes *m, const BuildOptions *o);
+/* The token channel that is 1 for the kinds that `is` accepts; channels of one name are one. */
+uint32_t protocol_channel(Protocol *p, const char *name, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b);
+bool protocol_has(const Protocol *p, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b);
+/* pass.c: the network of one pass, ports with their writes, labels, cover. */
+Net *pass_build(Protocol *p);
+#endif
