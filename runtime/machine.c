@@ -1,0 +1,294 @@
+/* machine.c: the token loop. Installs the initial state, feeds `start`, then feeds back what comes out, and does what the
+ * kinds' roles say (chip.md, "Running"). Knows no machine: roles stand in the chip's manifest. */
+#include "runtime.h"
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BURST = 256 }; /* tokens between two looks at the clock */
+
+struct Machine {
+    const Model *m;
+    const Backend *b;
+    void *self;
+    const ChipKind *input; /* the kind of host tokens, or NULL */
+    uint64_t tokens, steps;
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+Machine *machine_open(const Model *m, const Backend *b, const BackendOptions *o, const Image *image, char **err)
+{
+    void *self = b->open(m, o, err);
+    if (!self) return NULL;
+    Machine *mc = xrealloc(NULL, sizeof *mc);
+    *mc = (Machine){.m = m, .b = b, .self = self};
+    for (uint32_t i = 0; i < m->nkinds; i++)
+        if (m->kind[i].role == CHIP_INPUT) mc->input = &m->kind[i];
+    if (state_install(m, b, self, image, err)) return mc;
+    machine_close(mc);
+    return NULL;
+}
+
+void machine_close(Machine *mc)
+{
+    if (!mc) return;
+    mc->b->close(mc->self);
+    free(mc);
+}
+
+const Model *machine_model(const Machine *mc) { return mc->m; }
+uint64_t machine_tokens(const Machine *mc) { return mc->tokens; }
+uint64_t machine_steps(const Machine *mc) { return mc->steps; }
+
+uint32_t machine_feed(Machine *mc, uint32_t token)
+{
+    uint32_t out;
+    mc->b->run(mc->self, token, &out, 1);
+    return out;
+}
+
+bool machine_get(Machine *mc, const ChipState *s, uint32_t row, uint64_t *value, char **err)
+{
+    return state_get(mc->m, mc->b, mc->self, s, row, value, err);
+}
+
+void machine_set(Machine *mc, const ChipState *s, uint32_t row, uint64_t value) { state_set(mc->m, mc->b, mc->self, s, row, value); }
+
+/* ---- roles ---- */
+typedef struct {
+    Machine *mc;
+    const LoopOptions *o;
+    StopInfo stop;
+    bool stopped;
+    uint32_t next; /* the token to feed */
+    double began, shown;
+    bool progress_shown;
+} Loop;
+
+static void trace(Loop *l, const ChipKind *k, uint32_t token)
+{
+    if (l->o->trace) fprintf(l->o->trace, "%s %x\n", k->name, token - k->base);
+}
+
+static void clear_progress(Loop *l)
+{
+    if (l->progress_shown) fputs("\r\033[K", stderr);
+    l->progress_shown = false;
+}
+
+static void show_progress(Loop *l)
+{
+    double t = l->o->progress ? now() : 0;
+    if (!l->o->progress || t - l->shown < 0.5) return;
+    l->shown = t;
+    l->progress_shown = true;
+    fprintf(stderr, "\r%" PRIu64 " steps, %" PRIu64 " tokens, %.0f tokens/s ", l->mc->steps, l->mc->tokens, (double)l->mc->tokens / (t - l->began));
+}
+
+static void stop(Loop *l, Stop why, const ChipKind *k, uint64_t payload)
+{
+    l->stopped = true;
+    l->stop.why = why;
+    l->stop.kind = k;
+    l->stop.payload = payload;
+}
+
+/* Feeds the token (whose own output is dropped), then asks the host for a byte and makes it the next token. */
+static void take_input(Loop *l, uint32_t token)
+{
+    const ChipKind *in = l->mc->input;
+    if (l->o->out) fflush(l->o->out);
+    int byte = l->o->in ? getc(l->o->in) : EOF;
+    machine_feed(l->mc, token);
+    l->next = in->base + ((byte == EOF ? 0 : 0x100u | (uint32_t)byte) & (uint32_t)mask64(in->width));
+    trace(l, in, l->next);
+    if (l->o->check && l->o->check->input) l->o->check->input(l->o->check->ctx, l->mc, l->next);
+}
+
+static void role_none(Loop *l, const ChipKind *k, uint32_t token) { (void)k, l->next = token; }
+
+static void role_output(Loop *l, const ChipKind *k, uint32_t token)
+{
+    l->next = token;
+    clear_progress(l);
+    if (l->o->out) putc((int)((token - k->base) & 0xff), l->o->out);
+}
+
+static void role_exit(Loop *l, const ChipKind *k, uint32_t token) { stop(l, STOP_EXIT, k, token - k->base); }
+static void role_fault(Loop *l, const ChipKind *k, uint32_t token) { stop(l, STOP_FAULT, k, token - k->base); }
+
+static void role_take(Loop *l, const ChipKind *k, uint32_t token)
+{
+    (void)k;
+    if (l->mc->input) take_input(l, token);
+    else l->next = token;
+}
+
+static void role_host(Loop *l, const ChipKind *k, uint32_t token)
+{
+    snprintf(l->stop.message, sizeof l->stop.message, "token %u of kind \"%.60s\" came out, which only the host may feed", token, k->name);
+    stop(l, STOP_BROKEN, k, token - k->base);
+}
+
+static void (*const roles[CHIP_COUNT])(Loop *, const ChipKind *, uint32_t) = {
+    [CHIP_TRACE] = role_none, [CHIP_OUTPUT] = role_output, [CHIP_EXIT] = role_exit,  [CHIP_FAULT] = role_fault,
+    [CHIP_TAKE] = role_take,  [CHIP_INPUT] = role_host,    [CHIP_START] = role_host, [CHIP_LOAD] = role_host,
+};
+
+static void accept(Loop *l, uint32_t token)
+{
+    Machine *mc = l->mc;
+    const ChipKind *k = model_kind(mc->m, token);
+    if (!k) {
+        snprintf(l->stop.message, sizeof l->stop.message, "token %u came out, which belongs to no kind", token);
+        stop(l, STOP_BROKEN, NULL, token);
+        return;
+    }
+    mc->tokens++;
+    mc->steps += k->retire;
+    trace(l, k, token);
+    if (l->o->check && l->o->check->token && l->o->check->token(l->o->check->ctx, mc, token)) {
+        stop(l, STOP_CHECK, k, token - k->base);
+        return;
+    }
+    roles[k->role](l, k, token);
+    if (!l->stopped && l->o->max_steps && mc->steps >= l->o->max_steps) stop(l, STOP_STEPS, k, 0);
+}
+
+/* A step takes at least one token, so a burst of as many tokens as steps are left cannot run past the limit; and a
+ * checker must see each token before the next is fed. */
+static uint32_t burst_size(const Loop *l)
+{
+    uint64_t left = l->o->max_steps ? l->o->max_steps - l->mc->steps : BURST;
+    if (l->o->check) return 1;
+    return left < BURST ? (uint32_t)left : BURST;
+}
+
+StopInfo machine_run(Machine *mc, const LoopOptions *o)
+{
+    Loop l = {.mc = mc, .o = o, .next = mc->m->start, .began = now()};
+    uint32_t out[BURST];
+    const ChipKind *k = model_kind(mc->m, l.next);
+    l.shown = l.began;
+    trace(&l, k, l.next);
+    if (mc->input) take_input(&l, l.next);
+    while (!l.stopped) {
+        uint32_t n = mc->b->run(mc->self, l.next, out, burst_size(&l));
+        for (uint32_t i = 0; i < n && !l.stopped; i++) accept(&l, out[i]);
+        show_progress(&l);
+    }
+    clear_progress(&l);
+    if (o->out) fflush(o->out);
+    return l.stop;
+}
+
+/* ---- tapeout run ---- */
+typedef struct {
+    const RunOptions *o;
+    Model *m;
+    Firmware *f;
+    Machine *mc;
+    FILE *trace;
+    char *trace_temp;
+    double seconds;
+    char *err;
+} Run;
+
+static void print_stats(const Run *r)
+{
+    double tokens = (double)r->mc->tokens, steps = (double)r->mc->steps, s = r->seconds > 0 ? r->seconds : 1e-9;
+    fprintf(stderr, "tokens: %" PRIu64 "\nsteps: %" PRIu64 "\ntokens_per_step: %.4f\nseconds: %.6f\n", r->mc->tokens, r->mc->steps,
+            steps > 0 ? tokens / steps : 0.0, r->seconds);
+    fprintf(stderr, "tokens_per_second: %.0f\nsteps_per_second: %.0f\n", tokens / s, steps / s);
+    if (r->o->check) fprintf(stderr, "mismatches: %" PRIu64 "\n", r->o->check->mismatches);
+}
+
+static bool open_trace(Run *r)
+{
+    if (!r->o->trace) return true;
+    r->trace_temp = xfmt("%s.tmp", r->o->trace);
+    r->trace = fopen(r->trace_temp, "w");
+    return r->trace || fail(&r->err, "%s: %s", r->trace_temp, strerror(errno));
+}
+
+static bool close_trace(Run *r)
+{
+    if (!r->trace) return true;
+    bool bad = ferror(r->trace) != 0;
+    bad |= fclose(r->trace) != 0;
+    if (!bad && rename(r->trace_temp, r->o->trace) == 0) return true;
+    unlink(r->trace_temp);
+    return fail(&r->err, "%s: cannot be written", r->o->trace);
+}
+
+static bool open_run(Run *r, const Backend *b)
+{
+    const Image *image = NULL;
+    const RunOptions *o = r->o;
+    if (!(r->m = model_open(o->chip, &r->err))) return false;
+    if (o->firmware) {
+        if (!(r->f = firmware_open(o->firmware, &r->err)) || !firmware_fits(r->f, r->m, &r->err)) return false;
+        image = &r->f->image;
+    }
+    if (!(r->mc = machine_open(r->m, b, &o->backend_options, image, &r->err))) return false;
+    if (o->check && o->check->begin && !o->check->begin(o->check->ctx, r->m, image, &r->err)) return false;
+    return open_trace(r);
+}
+
+/* A status whose low byte is 0 must not look like success to the shell. */
+static int exit_status(uint64_t payload) { return payload & 0xff || !payload ? (int)(payload & 0xff) : 1; }
+
+static int report(const Run *r, const StopInfo *s)
+{
+    const char *name = r->m->name;
+    uint64_t n = r->mc->steps;
+    switch (s->why) {
+    case STOP_EXIT: return exit_status(s->payload);
+    case STOP_FAULT:
+        fprintf(stderr, "%s: fault: %s (code %" PRIu64 ") after %" PRIu64 " steps\n", name, s->kind->message ? s->kind->message : s->kind->name, s->payload, n);
+        return 1;
+    case STOP_STEPS: fprintf(stderr, "%s: stopped after %" PRIu64 " steps, as asked\n", name, n); return 1;
+    case STOP_BROKEN: fprintf(stderr, "%s: after %" PRIu64 " steps: %s\n", r->m->path, n, s->message); return 1;
+    case STOP_CHECK: return 1;
+    }
+    return 1;
+}
+
+static int run_opened(Run *r)
+{
+    const RunOptions *o = r->o;
+    LoopOptions loop = {o->max_steps, r->trace, stdout, stdin, o->check, isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
+    double t = now();
+    StopInfo s = machine_run(r->mc, &loop);
+    r->seconds = now() - t;
+    int status = report(r, &s);
+    if (o->check && o->check->end && s.why != STOP_CHECK && o->check->end(o->check->ctx, r->mc)) status = 1;
+    if (o->stats) print_stats(r);
+    return status;
+}
+
+int runtime_run(const RunOptions *o)
+{
+    Run r = {.o = o};
+    const Backend *b = backend_find(o->backend);
+    if (!b) {
+        fprintf(stderr, "tapeout: unknown back end \"%s\"\n", o->backend);
+        return 2;
+    }
+    int status = open_run(&r, b) ? run_opened(&r) : 1;
+    if (!close_trace(&r)) status = 1;
+    if (r.err) fprintf(stderr, "tapeout: %s\n", r.err);
+    free(r.err);
+    machine_close(r.mc);
+    firmware_close(r.f);
+    model_close(r.m);
+    return status;
+}

@@ -1,0 +1,368 @@
+/* runtime.h: everything that loads and runs a chip file. The file format is in chip.md.
+ *
+ * safetensors.c maps the file, chip.c turns it into a Model, a Backend runs forward passes of the Model, machine.c
+ * installs the initial state and turns passes into a running machine. Nothing here knows RISC-V.
+ * Files from outside are the user's: every function that reads one returns NULL or false and a malloc'd message in
+ * *err; none of them dies on bad input. Sections name the file that defines their functions. */
+#ifndef TAPEOUT_RUNTIME_H
+#define TAPEOUT_RUNTIME_H
+#include "../dsl/util.h"
+#include "../frontend/ir.h" /* struct Image only */
+#include <math.h>
+#include <setjmp.h>
+#include <string.h>
+
+typedef struct json_t json_t; /* jansson's */
+
+/* ---- pool.c: memory that is freed with its owner, so that loaders can be fuzzed and models closed ---- */
+typedef struct Pool Pool;
+Pool *pool_new(void);
+void *pool_alloc(Pool *p, size_t bytes); /* zeroed, 64-byte aligned */
+void *pool_array(Pool *p, size_t n, size_t size); /* dies when n * size overflows: check sizes from outside first */
+char *pool_str(Pool *p, const char *s);
+void pool_free(Pool *p);
+/* Sets *err (when err is not NULL) to a malloc'd message; always returns false. */
+bool fail(char **err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- safetensors.c: a strict reader ---- */
+typedef enum { ST_F64, ST_F32, ST_F16, ST_BF16, ST_I64, ST_I32, ST_I16, ST_I8, ST_U64, ST_U32, ST_U16, ST_U8, ST_BOOL, ST_DTYPES } StDtype;
+enum { ST_MAX_DIMS = 8 };
+
+typedef struct {
+    const char *name;
+    StDtype dtype;
+    uint32_t ndim;
+    uint64_t shape[ST_MAX_DIMS];
+    const uint8_t *data; /* into the mapped file, not necessarily aligned */
+    uint64_t size;       /* bytes */
+} StTensor;
+
+typedef struct {
+    const char *path; /* for messages */
+    uint32_t n;
+    StTensor *tensor; /* in order of name */
+    json_t *metadata; /* object of strings, or NULL */
+    Pool *pool;
+    void *map; /* what st_close unmaps, or NULL */
+    size_t map_size;
+} StFile;
+
+StFile *st_open(const char *path, char **err);
+/* The same over bytes that the caller keeps alive until st_close. */
+StFile *st_parse(const uint8_t *bytes, size_t size, const char *path, char **err);
+void st_close(StFile *f);
+const StTensor *st_find(const StFile *f, const char *name); /* NULL when there is none */
+const char *st_metadata(const StFile *f, const char *key);
+extern const char *const st_dtype_name[ST_DTYPES];
+
+/* ---- chip.c: a chip file as a checked Model ---- */
+typedef struct {
+    uint32_t hidden, intermediate, layers, vocab;
+    uint32_t heads, kv_heads, head_dim;        /* full attention */
+    uint32_t nk, nv, dk, dv, taps;             /* Gated DeltaNet; value head j uses key head j / (nv / nk) */
+    uint32_t conv_dim;                         /* 2 nk dk + nv dv */
+    float eps;
+    double rope_theta, rotary_factor;
+} Geometry;
+
+/* A stock tensor: `fill` everywhere but at the listed elements, which are in order of row, then column. */
+typedef struct {
+    uint32_t rows, cols; /* 1-d: cols 1; conv1d [C, 1, K]: C and K */
+    uint32_t n;
+    float fill;
+    const int32_t *row, *col; /* [n] */
+    const float *value;       /* [n] */
+} Tensor;
+
+typedef enum {
+#define TENSOR(id, scope, dims, name, rows, cols) T_##id,
+#include "tensors.def"
+#undef TENSOR
+    T_COUNT
+} TensorId;
+
+typedef struct {
+    bool full; /* full attention; else Gated DeltaNet */
+    Tensor t[T_COUNT];
+} Layer;
+
+typedef enum { CHIP_TRACE, CHIP_OUTPUT, CHIP_EXIT, CHIP_FAULT, CHIP_TAKE, CHIP_INPUT, CHIP_START, CHIP_LOAD, CHIP_COUNT } ChipRole;
+extern const char *const chip_role_name[CHIP_COUNT];
+
+typedef struct {
+    const char *name;
+    uint32_t base, width; /* ids base .. base + 2^width - 1 */
+    ChipRole role;
+    bool last, retire;
+    const char *message; /* faults, else NULL */
+} ChipKind;
+
+/* Where the rows [row0, row0 + nrows) of one copy of a state element live: chip.md, "A piece". */
+typedef struct {
+    int32_t head, lane; /* head relative to the group's first; -1, -1: not a cell */
+} Cell;
+typedef struct {
+    uint32_t layer, head, row0, nrows, group_rows, group_heads;
+    Cell *bit;       /* [width of the state] */
+    uint32_t npilot;
+    Cell *pilot;     /* [npilot] */
+    float *pilot_value;
+    float one;
+    bool has_count;
+    Cell count;
+    uint32_t count_low, count_bits;
+    float count_unit;
+    uint32_t nhead;
+    uint32_t *heads; /* [nhead] the distinct head offsets that bit, pilot and count use */
+} Piece;
+typedef struct {
+    uint32_t n;
+    Piece *piece; /* in order of row0 */
+} Copy;
+typedef struct {
+    const char *name;
+    StateKind kind;
+    uint32_t width, rows, lane;
+    uint64_t base;
+    InitKind init;
+    uint64_t *row_init;
+    uint32_t nrow_init;
+    const char *symbol;
+    uint32_t init_shift;
+    bool has_hard;
+    uint32_t hard_row;
+    uint64_t hard_value;
+    uint32_t ncopies;
+    Copy *copy;
+} ChipState;
+
+typedef struct {
+    const char *path, *name;
+    Geometry geo;
+    bool bf16; /* model dtype T: bfloat16, else float32 */
+    Layer *layer; /* [geo.layers] */
+    Tensor final_norm;
+    uint32_t nkinds, max_width, end; /* end: first id after the last kind */
+    ChipKind *kind;
+    Tensor embed_kind, embed_bit, head_kind, head_bit; /* [nkinds, hidden], [nkinds * max_width, hidden] */
+    int32_t pilot_scale; /* K: channel pilot[i] holds pilot_value[i] * 2^K in every token */
+    uint32_t npilots;
+    uint32_t *pilot;
+    float *pilot_value;
+    uint32_t start;
+    uint32_t nstates;
+    ChipState *state;
+    const char *netlist; /* NUL-terminated text, or NULL */
+    json_t *manifest;    /* `protocol`, `report` and `sources` for whoever wants them */
+    StFile *file;
+    Pool *pool;
+} Model;
+
+Model *model_open(const char *path, char **err);
+Model *model_parse(const uint8_t *bytes, size_t size, const char *path, char **err); /* the caller keeps bytes alive */
+void model_close(Model *m);
+const ChipState *model_state(const Model *m, const char *name);
+/* False when the arrays that any back end needs would not fit in a sensible memory. */
+bool model_fits(const Model *m, char **err);
+/* The kind of a token id; NULL for an unused id. */
+const ChipKind *model_kind(const Model *m, uint32_t token);
+
+/* ---- json.c: reading checked values; every function leaves through Reader.fail on the first that is wrong ---- */
+typedef struct {
+    const char *path; /* of the file, for messages */
+    Pool *pool;
+    char **err;
+    jmp_buf fail;
+} Reader;
+void reader_fail(Reader *r, const char *fmt, ...) __attribute__((noreturn, format(printf, 2, 3)));
+/* The member `key` of object o, which messages call `where`. */
+json_t *get_object(Reader *r, const json_t *o, const char *where, const char *key);
+json_t *get_array(Reader *r, const json_t *o, const char *where, const char *key);
+const char *get_string(Reader *r, const json_t *o, const char *where, const char *key); /* in the pool */
+int64_t get_int(Reader *r, const json_t *o, const char *where, const char *key, int64_t min, int64_t max);
+double get_number(Reader *r, const json_t *o, const char *where, const char *key);
+float get_float(Reader *r, const json_t *o, const char *where, const char *key); /* finite, and exactly a float */
+bool get_bool(Reader *r, const json_t *o, const char *where, const char *key, bool absent);
+int get_word(Reader *r, const json_t *o, const char *where, const char *key, const char *const *words, int n);
+int64_t item_int(Reader *r, const json_t *array, const char *where, const char *key, size_t i, int64_t min, int64_t max);
+float item_float(Reader *r, const json_t *array, const char *where, const char *key, size_t i);
+uint64_t json_to_u64(Reader *r, const json_t *j, const char *where, const char *key, unsigned width);
+
+/* ---- states.c: the manifest's state map ---- */
+void read_states(Reader *r, Model *m, const json_t *list);
+
+/* ---- numbers: the elementary functions, with torch's saturation (see tests/unit/numeric.c) ---- */
+static inline float bf16_round(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, 4);
+    u = x != x ? (u | 0x400000) & 0xffff0000u : (u + 0x7fff + (u >> 16 & 1)) & 0xffff0000u;
+    memcpy(&x, &u, 4);
+    return x;
+}
+/* The cast to the model's dtype, which the stock layer does after every operation outside its float32 islands. */
+static inline float cast(bool bf16, float x) { return bf16 ? bf16_round(x) : x; }
+static inline float sigmoidf(float x) { return 1.0f / (1.0f + expf(-x)); }
+static inline float siluf(float x) { return x / (1.0f + expf(-x)); } /* -0 where exp overflows: x < -88.72284 */
+static inline float softplusf(float x) { return x > 20.0f ? x : log1pf(expf(x)); }
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+
+/* ---- Backend: one way to run forward passes of a Model ---- */
+/* What a run may ask of a back end; all zero is the default. */
+typedef struct {
+    bool full_head;  /* dense: also argmax over every vocabulary row; a difference stops the machine */
+    bool full_dense; /* dense: materialise every matrix and skip nothing */
+    uint32_t faults; /* dense: FAULT_ bits, to show that a check would notice */
+    /* Called with the embedding (layer -1, "embed") and the residual after each block ("mixer", "mlp"). */
+    void (*probe)(void *ctx, int layer, const char *what, const float *x, uint32_t n);
+    void *probe_ctx;
+} BackendOptions;
+enum {
+    FAULT_STATE_BF16 = 1, /* the recurrent state is kept in bfloat16 */
+    FAULT_L2_MEAN = 2,    /* l2norm puts its epsilon on the mean, not on the sum */
+    FAULT_DROP_STATE = 4, /* every 64th token starts from an empty state, as a multi-token forward of old versions did */
+};
+
+typedef struct {
+    const char *name;
+    void *(*open)(const Model *m, const BackendOptions *o, char **err);
+    /* Feeds `token`, then every token that comes out, until `max` tokens have come out or one came out whose kind's
+     * role is not `trace` (the host must look at it before it is fed). Returns how many; out[max]. */
+    uint32_t (*run)(void *self, uint32_t token, uint32_t *out, uint32_t max);
+    /* One row of a linear layer's state: lanes[dv]. */
+    void (*get)(void *self, uint32_t layer, uint32_t head, uint32_t row, float *lanes);
+    void (*set)(void *self, uint32_t layer, uint32_t head, uint32_t row, const float *lanes);
+    void (*close)(void *self);
+} Backend;
+
+extern const Backend *const backends[]; /* backends.c: NULL-terminated, the default first */
+const Backend *backend_find(const char *name);
+extern const Backend dense_backend;  /* dense.c */
+
+/* ---- matrix.c: tensors in the forms that back ends compute with ---- */
+/* Sparse rows: the elements of row r are [start[r], start[r + 1]), in order of column. When `full` is set the matrix
+ * is there in full, row-major, and the other arrays are NULL. */
+typedef struct {
+    uint32_t rows, cols;
+    uint32_t *start; /* [rows + 1] */
+    const int32_t *col;
+    const float *value;
+    float *full; /* [rows * cols] or NULL */
+} Matrix;
+/* `full` asks for the materialised form, which a tensor with fill != 0 always gets. False when memory is short. */
+bool matrix_make(Matrix *m, Pool *p, const Tensor *t, bool full, char **err);
+/* sum over the row of w * x in column order, float32. */
+float matrix_dot(const Matrix *m, uint32_t row, const float *x);
+/* y[r] = cast(row r . x) */
+void matrix_mul(const Matrix *m, bool bf16, const float *x, float *y);
+float *tensor_vector(Pool *p, const Tensor *t); /* [rows * cols] in full */
+
+/* ---- head.c: the vocabulary in factored form ---- */
+void head_embed(const Model *m, uint32_t token, float *x); /* x[hidden] */
+typedef struct Head Head;
+Head *head_make(const Model *m, Pool *p);
+/* argmax of the logits over normalised u[hidden]; m->end when an unused (all zero) row wins. */
+uint32_t head_argmax(const Head *h, const float *u);
+/* The same by computing every row of lm_head. */
+uint32_t head_argmax_full(const Head *h, const float *u);
+
+/* ---- attention.c: a full-attention layer, one token at a time ---- */
+typedef struct Attention Attention;
+Attention *attention_make(const Model *m, uint32_t layer, Pool *p, bool full, char **err);
+/* out[hidden] = the mixer's output for normalised u; returns false, out untouched, when o_proj is zero. */
+bool attention_step(Attention *a, const float *u, float *out);
+void attention_close(Attention *a);
+void rms_norm(bool bf16, float eps, uint32_t n, const float *x, const float *w, float *y); /* gain 1 + w */
+
+/* ---- elf.c: firmware ---- */
+typedef struct {
+    uint64_t addr, file_size; /* load (physical) address, bytes from the file */
+    uint64_t run, run_size;   /* run (virtual) address, bytes of memory */
+    const uint8_t *data;
+} Segment;
+typedef struct {
+    const char *name;
+    uint64_t value;
+    uint32_t index; /* in the symbol table */
+} Symbol;
+typedef struct {
+    Image image; /* image.ctx is the Firmware */
+    const char *path;
+    uint32_t nsegments, nsymbols;
+    Segment *segment; /* loadable, in order of load address, no two overlap */
+    Symbol *symbol;   /* in order of name */
+    Pool *pool;
+    uint8_t *bytes;
+} Firmware;
+/* ELF32 little-endian RISC-V executables only. */
+Firmware *firmware_open(const char *path, char **err);
+Firmware *firmware_parse(const uint8_t *bytes, size_t size, const char *path, char **err); /* copies */
+void firmware_close(Firmware *f);
+/* Whether [addr, addr + n) holds bytes from the file; true for every image that is not a Firmware. */
+bool image_covers(const Image *im, uint64_t addr, uint64_t n);
+/* False when a segment lies outside every memory of the chip that an image fills, or the entry outside every segment. */
+bool firmware_fits(const Firmware *f, const Model *m, char **err);
+Image *image_open(const char *path, char **err); /* &firmware_open(...)->image */
+
+/* ---- machine.c: a running machine ---- */
+typedef struct Machine Machine;
+
+/* Runs beside the machine and judges every token (`--check`). All but ctx may be NULL. */
+typedef struct {
+    void *ctx;
+    /* Once, after the chip and image are loaded and before the first token. False ends the run with *err. */
+    bool (*begin)(void *ctx, const Model *m, const Image *image, char **err);
+    /* Every token that the machine emits, before it is fed back. Non-zero stops the run with exit status 1. */
+    int (*token)(void *ctx, Machine *mc, uint32_t token);
+    /* Every token that the host feeds: an `input` kind's. */
+    void (*input)(void *ctx, Machine *mc, uint32_t token);
+    /* After the last token (not after a stop by `token`): non-zero makes the exit status 1. */
+    int (*end)(void *ctx, Machine *mc);
+    uint64_t mismatches; /* printed with the statistics */
+} Checker;
+
+typedef struct {
+    const char *chip, *firmware; /* firmware NULL: nothing is loaded */
+    const char *backend;         /* NULL: the default */
+    uint64_t max_steps;          /* 0: no limit */
+    const char *trace;           /* file for one token a line, or NULL */
+    bool stats;
+    Checker *check;              /* NULL: none */
+    BackendOptions backend_options;
+} RunOptions;
+/* `tapeout run`: the whole of it, messages included. Returns the process's exit status: the machine's own when it
+ * exits, 1 on a fault, a stopped run or a bad file, 2 for an unknown back end. */
+int runtime_run(const RunOptions *o);
+
+/* The parts of runtime_run, for tests and for the checker. */
+Machine *machine_open(const Model *m, const Backend *b, const BackendOptions *o, const Image *image, char **err);
+void machine_close(Machine *mc);
+typedef enum { STOP_EXIT, STOP_FAULT, STOP_STEPS, STOP_CHECK, STOP_BROKEN } Stop;
+typedef struct {
+    Stop why;
+    uint64_t payload;    /* exit status or fault code */
+    const ChipKind *kind;    /* exit and fault */
+    char message[160];   /* STOP_BROKEN */
+} StopInfo;
+typedef struct {
+    uint64_t max_steps;
+    FILE *trace, *out, *in; /* NULL: none */
+    Checker *check;
+    bool progress;
+} LoopOptions;
+StopInfo machine_run(Machine *mc, const LoopOptions *o);
+const Model *machine_model(const Machine *mc);
+/* Feeds one token outside the loop (the final step's last token, say, so that its writes happen); returns what came out. */
+uint32_t machine_feed(Machine *mc, uint32_t token);
+uint64_t machine_tokens(const Machine *mc);
+uint64_t machine_steps(const Machine *mc);
+
+/* ---- statemap.c: state elements through the state map ---- */
+/* Reads a row from every copy; false when a cell holds no legal code or two copies differ. */
+bool state_get(const Model *m, const Backend *b, void *self, const ChipState *s, uint32_t row, uint64_t *value, char **err);
+void state_set(const Model *m, const Backend *b, void *self, const ChipState *s, uint32_t row, uint64_t value);
+bool machine_get(Machine *mc, const ChipState *s, uint32_t row, uint64_t *value, char **err);
+void machine_set(Machine *mc, const ChipState *s, uint32_t row, uint64_t value);
+/* Installs every element's initial contents; image may be NULL. */
+bool state_install(const Model *m, const Backend *b, void *self, const Image *image, char **err);
+#endif
