@@ -113,15 +113,18 @@ typedef struct {
     Lit *lanes;            /* width / lane literals, or NULL */
     Lit *data;             /* width literals */
     int *data_tap;         /* per bit */
-    Lit *data2;            /* tail registers only: second source, data2_tap tokens back, added (0: none) */
-    int *data2_tap;
+    Lit en_any[2];         /* and one of these two is 1 (both LIT0: no such condition) */
+    Lit *lane_key;         /* tail register: lane j is written only if this was 1 on the token data_tap back (LIT1: always) */
     /* accumulator: bits [cnt_lo, cnt_lo + cnt_bits) are one integer lane; bump adds 1 to it */
     unsigned cnt_lo, cnt_bits;
     Lit bump;
     Node cnt;              /* its node */
-    Lit latch_begin, latch_set; /* PORT_LATCH: cleared when latch_begin was 1 on the previous token; set by latch_set */
+    Lit latch_begin, latch_set; /* PORT_LATCH: after a token with either, holds data[0] of that token */
     Span span;
 } Port;
+
+/* Write lanes of a port; the last may be narrower. */
+static inline unsigned port_lanes(const Port *q) { return (q->width + q->lane - 1) / q->lane; }
 
 /* ---- token protocol ---- */
 enum { TOK_ZERO = -1, TOK_ONE = -2 };
@@ -151,7 +154,7 @@ typedef struct {
     Ref bits;            /* value, width bits */
     unsigned width, with_index, with_lanes; /* from the low end: row index, lane mask, data */
     bool data_tap;       /* the data are not in the token: the write port takes the previous pass's value */
-    unsigned nchunks, *chunk_lo, *chunk_width;
+    unsigned nchunks, *chunk_lo, *chunk_width; /* chunk 0 is the lowest; said low first, the tail's high first */
     unsigned nforms;     /* short forms: the bits above chunk 0 have one of these values */
     uint64_t form[4];
     VEC(uint32_t) regs;  /* flags field: the states packed in it, low first (writes index list) */

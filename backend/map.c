@@ -174,9 +174,10 @@ void map_cover(Net *n, const Lit *roots, unsigned nroots, int last_time)
         if (!q->written) continue;
         for (uint32_t i = 0; i < q->nwaddr; i++) require_lin(n, lin_lit(q->waddr[i]), t);
         for (uint32_t i = 0; i < q->nen; i++) require_lin(n, lin_lit(q->en[i]), t);
-        for (uint32_t i = 0; q->lanes && i < q->width / q->lane; i++) require_lin(n, lin_lit(q->lanes[i]), t);
+        for (uint32_t i = 0; q->lanes && i < port_lanes(q); i++) require_lin(n, lin_lit(q->lanes[i]), t);
         for (uint32_t i = 0; q->data && i < q->width; i++) require_lin(n, lin_lit(q->data[i]), t);
-        for (uint32_t i = 0; q->data2 && i < q->width; i++) require_lin(n, lin_lit(q->data2[i]), t);
+        for (uint32_t i = 0; q->lane_key && i < port_lanes(q); i++) require_lin(n, lin_lit(q->lane_key[i]), t);
+        for (uint32_t i = 0; i < 2; i++) require_lin(n, lin_lit(q->en_any[i]), t);
         if (q->cnt_bits) require_lin(n, lin_lit(q->bump), t);
         require_lin(n, lin_lit(q->latch_begin), t);
         require_lin(n, lin_lit(q->latch_set), t);

@@ -1,9 +1,11 @@
 /* pass.c: the network of one pass through the model: the step's logic, what it says, and for every copy of every state element the
  * write that the protocol gives it.
  *
- * Stage registers (layer 0) hold each chunk that has arrived; a presence latch per field says that the field was said in this step. Both are
- * written by the token itself, and read in the same pass, so the pass that reads the last token sees the complete values. A fed-back
- * element is then written when commit AND latch. What was known below its home in the previous pass comes by the conv tap instead. */
+ * Stage registers (layer 0) hold each chunk that has arrived, written by the token itself and read in the same pass, so the pass that reads
+ * the last token sees the complete values. A presence latch per field says that an EARLIER token of this step said the field: it is written
+ * one token late, through the conv tap, by the field's own tokens (1 if the step goes on) and after every last token (0). A fed-back
+ * element is written when commit AND (latch OR this token says the field). What was known below its home in the previous pass comes by
+ * the conv tap instead. */
 #include "protocol.h"
 #include <string.h>
 
@@ -11,7 +13,7 @@ typedef struct {
     Protocol *p;
     Net *n;
     Lit **stage;   /* per field: its width literals, complete after layer 0 */
-    Lit *present;  /* per field */
+    Lit (*present)[2]; /* per field: said by an earlier token of this step, said by this token */
     Lit begin, commit;
 } Pass;
 
@@ -88,6 +90,15 @@ static Lit *one_lit(Lit l)
     return p;
 }
 
+static int *taps(unsigned n, int tap)
+{
+    int *t = xalloc(n * sizeof *t + 1);
+    for (unsigned i = 0; i < n; i++) t[i] = tap;
+    return t;
+}
+
+static bool is_more(const Protocol *p, const Kind *k, int f, int c) { (void)p, (void)c; return k->field == f && !k->last; }
+
 static void stage_field(Pass *b, int f)
 {
     const Field *x = &b->p->fields.data[f];
@@ -104,19 +115,19 @@ static void stage_field(Pass *b, int f)
         new_port(b, q);
         memcpy(b->stage[f] + x->chunk_lo[j], port_out(b, w), w * sizeof(Lit));
     }
-    new_port(b, (Port){.kind = PORT_LATCH, .name = xfmt("said %s", x->name), .width = 1, .lane = 1, .rows = 1, .written = true,
-                       .latch_begin = b->begin, .latch_set = flag(b, xfmt("is %d", f), is_field, f, 0)});
-    b->present[f] = port_out(b, 1)[0];
+    b->present[f][1] = flag(b, xfmt("is %d", f), is_field, f, 0);
+    b->present[f][0] = LIT0;
+    if (!protocol_has(b->p, is_more, f, 0)) return; /* always the last thing said */
+    Port q = {.kind = PORT_LATCH, .name = xfmt("said %s", x->name), .width = 1, .lane = 1, .rows = 1, .written = true, .early = true};
+    q.latch_begin = b->begin;
+    q.latch_set = b->present[f][1];
+    q.data = one_lit(flag(b, xfmt("more %d", f), is_more, f, 0));
+    q.data_tap = taps(1, 1);
+    new_port(b, q);
+    b->present[f][0] = port_out(b, 1)[0];
 }
 
 /* ---- state writes ---- */
-
-static int *taps(unsigned n, int tap)
-{
-    int *t = xalloc(n * sizeof *t + 1);
-    for (unsigned i = 0; i < n; i++) t[i] = tap;
-    return t;
-}
 
 static bool keep_older(const Net *n, Lit l, void *ctx) { return map_lit_label(n, l) < *(int *)ctx; }
 
@@ -136,9 +147,9 @@ static void write_fed(Pass *b, Port *q, const Write *w, int f)
 {
     const Field *x = &b->p->fields.data[f];
     const BitMap *m = &b->p->m->bits;
-    q->nen = 2;
-    q->en = xalloc(2 * sizeof(Lit));
-    q->en[0] = b->commit, q->en[1] = b->present[f];
+    q->nen = 1;
+    q->en = one_lit(b->commit);
+    memcpy(q->en_any, b->present[f], sizeof q->en_any);
     unsigned at = 0;
     if (x->flags) { /* its slice of the packed field */
         for (uint32_t i = 0; x->regs.data[i] != (uint32_t)(w - b->p->m->c->writes.data); i++)
@@ -158,33 +169,25 @@ static void write_fed(Pass *b, Port *q, const Write *w, int f)
     q->data_tap = taps(q->width, x->data_tap);
 }
 
-static bool tail_final(const Protocol *p, const Kind *k, int f, int j) { (void)p; return k->field == f && k->chunk == j && k->last; }
-static bool tail_more(const Protocol *p, const Kind *k, int f, int j) { (void)p; return k->field == f && k->chunk == j && !k->last; }
-static bool tail_writes_low(const Protocol *p, const Kind *k, int f, int j) { (void)p, (void)j; return k->field == f && k->last; }
-static bool tail_writes_up(const Protocol *p, const Kind *k, int f, int j)
-{
-    (void)j;
-    return k->field == f && k->last && (unsigned)k->chunk + 1 == p->fields.data[f].nchunks;
-}
 static bool is_bump(const Protocol *p, const Kind *k, int f, int j) { return is_commit(p, k, 0, j) && k->field != f && !k->hold; }
 
-/* The tail register is written at layer 0 by its own tokens: chunk 0 alone, or all chunks in a row, the earlier ones by conv taps. */
+/* The tail register is written at layer 0 by its own tokens, top chunk first: the pass that reads chunk 0 writes it, and chunk j with it if
+ * the token j back was chunk j. */
 static void write_tail(Pass *b, Port *q, int f)
 {
     const Field *x = &b->p->fields.data[f];
-    unsigned top = x->nchunks - 1;
     q->early = true;
     q->lane = x->chunk_width[0];
-    q->lanes = xalloc(x->nchunks * sizeof(Lit));
-    for (unsigned j = 0; j < x->nchunks; j++)
-        q->lanes[j] = j ? flag(b, xfmt("tail up %d", f), tail_writes_up, f, 0) : flag(b, xfmt("tail low %d", f), tail_writes_low, f, 0);
-    q->data = xalloc(q->width * sizeof(Lit)), q->data2 = xalloc(q->width * sizeof(Lit));
-    q->data_tap = taps(q->width, 0), q->data2_tap = taps(q->width, 0);
+    q->nen = 1;
+    q->en = one_lit(flag(b, xfmt("chunk %d.0", f), is_chunk, f, 0));
+    q->lane_key = xalloc(x->nchunks * sizeof(Lit));
+    for (unsigned j = 0; j < x->nchunks; j++) q->lane_key[j] = j ? flag(b, xfmt("chunk %d.%u", f, j), is_chunk, f, (int)j) : LIT1;
+    q->data = xalloc(q->width * sizeof(Lit));
+    q->data_tap = taps(q->width, 0);
     for (unsigned i = 0; i < q->width; i++) {
         unsigned j = i / x->chunk_width[0], bit = i - x->chunk_lo[j];
-        q->data[i] = j == 0 || j == top ? payload_bit(b, xfmt("final %d.%u.%u", f, j, bit), tail_final, f, (int)j, bit, NULL) : LIT0;
-        q->data2[i] = j == top ? LIT0 : payload_bit(b, xfmt("more %d.%u.%u", f, j, bit), tail_more, f, (int)j, bit, NULL);
-        q->data2_tap[i] = (int)(top - j);
+        q->data[i] = payload_bit(b, xfmt("tail %d.%u.%u", f, j, bit), is_chunk, f, (int)j, bit, NULL);
+        q->data_tap[i] = (int)j;
     }
     if (q->cnt_bits) q->bump = flag(b, "bump", is_bump, f, 0);
 }

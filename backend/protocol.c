@@ -224,7 +224,13 @@ static void field_kinds(Protocol *p, int fi)
                 add_kind(p, k);
             }
         k.form = -1;
-        if (final || (f->tail && j == 0)) {
+        if (f->tail) {
+            k.name = base;
+            k.last = j == 0;
+            add_kind(p, k);
+            continue;
+        }
+        if (final) {
             k.name = base;
             k.last = true;
             add_kind(p, k);
@@ -286,10 +292,12 @@ static bool is_begin(const Protocol *p, const Kind *k, int a, int b) { (void)p, 
 static bool is_done(const Protocol *p, const Kind *k, int f, int b)
 {
     (void)b;
+    if (p->fields.data[f].tail) return false;
     return k->field == f && !k->last && (k->form >= 0 || (unsigned)k->chunk + 1 == p->fields.data[f].nchunks);
 }
 static bool is_at(const Protocol *p, const Kind *k, int f, int j)
 {
+    if (p->fields.data[f].tail) return k->field == f && k->chunk == j;
     return k->field == f && k->chunk == j && !k->last && k->form < 0 && (unsigned)j + 1 < p->fields.data[f].nchunks;
 }
 
@@ -359,15 +367,33 @@ static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
             Ref m = ir_and(c, emit, matches(c, f->bits, f->chunk_width[0], f->width - f->chunk_width[0], f->form[x->form]));
             p->kind_ref[k] = ir_and(c, m, x->last ? last : ir_not(c, last));
             rest = ir_and(c, rest, ir_not(c, m));
-        } else if (f->tail && f->nchunks > 1 && j == 0) {
-            Ref same = tail_upper_same(p, f);
-            p->kind_ref[k] = ir_and(c, emit, x->last ? same : ir_not(c, same));
-        } else if (x->hold) p->kind_ref[k] = ir_and(c, rest, ir_not(c, c->retire));
+        } else if (f->tail) p->kind_ref[k] = emit;
+        else if (x->hold) p->kind_ref[k] = ir_and(c, rest, ir_not(c, c->retire));
         else if (whole) {
             p->kind_ref[k] = ir_and(c, rest, x->last ? last : ir_not(c, last));
             if (f->loop) p->kind_ref[k] = ir_and(c, p->kind_ref[k], c->retire);
         } else p->kind_ref[k] = rest;
     }
+}
+
+/* Chunks go up; chunk 0 starts the field. */
+static Ref chunk_due(Protocol *p, uint32_t f, unsigned j)
+{
+    if (j) return token(p, xfmt("at %u.%u", f, j - 1), is_at, (int)f, (int)j - 1);
+    return ir_and(p->m->c, p->fields.data[f].need, eligible(p, f));
+}
+
+/* The tail's chunks go down from the top, or chunk 0 alone where the upper bits stay as they are. */
+static Ref tail_chunk_due(Protocol *p, uint32_t f, unsigned j)
+{
+    Circuit *c = p->m->c;
+    const Field *x = &p->fields.data[f];
+    Ref start = ir_and(c, x->need, eligible(p, f));
+    Ref next = j + 1 < x->nchunks ? token(p, xfmt("at %u.%u", f, j + 1), is_at, (int)f, (int)j + 1) : 0;
+    if (x->nchunks == 1) return start;
+    Ref same = tail_upper_same(p, &p->fields.data[f]);
+    if (j + 1 == x->nchunks) return ir_and(c, start, ir_not(c, same));
+    return j ? next : ir_or(c, next, ir_and(c, start, same));
 }
 
 static void emit_conditions(Protocol *p, uint32_t fi)
@@ -394,10 +420,8 @@ static void conditions(Protocol *p)
             emit_conditions(p, f);
             continue;
         }
-        for (unsigned j = 0; j < p->fields.data[f].nchunks; j++) {
-            Ref at = j == 0 ? ir_and(c, p->fields.data[f].need, eligible(p, f)) : token(p, xfmt("at %u.%u", f, j - 1), is_at, (int)f, (int)j - 1);
-            chunk_conditions(p, f, j, at);
-        }
+        for (unsigned j = 0; j < p->fields.data[f].nchunks; j++)
+            chunk_conditions(p, f, j, p->fields.data[f].tail ? tail_chunk_due(p, f, j) : chunk_due(p, f, j));
     }
     for (unsigned s = 0; s < SETS; s++) {
         unsigned n = p->said[s].n;

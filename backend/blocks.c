@@ -1,0 +1,216 @@
+/* blocks.c: plan to weights: geometry, MLPs, embedding and output head. Memory blocks are in heads.c.
+ *
+ * Normalised data are n * 2^-K exactly (pilots fix the RMS), so a projection of an affine form has weight coef * 2^K per channel and its
+ * constant over the bias pilot's value p, which reads back as p exactly. */
+#include "chip.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- tensors ---- */
+
+Tensor *chip_tensor(Chip *c, const char *name, unsigned ndim, uint64_t a, uint64_t b, uint64_t k, double fill)
+{
+    for (uint32_t i = c->tensors.n; i-- > 0;)
+        if (strcmp(c->tensors.data[i].name, name) == 0) return &c->tensors.data[i];
+    vec_push(&c->tensors, ((Tensor){.name = name, .ndim = ndim, .shape = {a, b, k}, .fill = fill, .listed = true}));
+    return &c->tensors.data[c->tensors.n - 1];
+}
+
+static bool holds(const Chip *c, double v)
+{
+    float f = (float)v;
+    uint32_t u;
+    memcpy(&u, &f, 4);
+    return (double)f == v && (!c->bf16 || (u & 0xffff) == 0);
+}
+
+void chip_put(Chip *c, Tensor *t, uint64_t row, uint64_t col, double v)
+{
+    if (v == 0) return;
+    if (!holds(c, v) && !c->error) c->error = xfmt("a weight of %s, %.17g, is no %s number", t->name, v, c->bf16 ? "bfloat16" : "float32");
+    vec_push(&t->nz, ((Nz){(uint32_t)row, (uint32_t)col, (float)v}));
+}
+
+/* A constant of more than 8 significant bits goes over two pilots in bf16. */
+static void put_bias(Chip *c, Tensor *t, uint64_t row, double k)
+{
+    double v = k / c->pilot_value[c->bias];
+    if (holds(c, v) || c->npilots < 2) {
+        chip_put(c, t, row, c->pilot_ch[c->bias], v);
+        return;
+    }
+    int e;
+    frexp(v, &e);
+    double unit = ldexp(1, e - 8), hi = nearbyint(v / unit) * unit, lo = (v - hi) * c->pilot_value[c->bias];
+    unsigned other = c->bias ? 0 : 1;
+    chip_put(c, t, row, c->pilot_ch[c->bias], hi);
+    chip_put(c, t, row, c->pilot_ch[other], lo / c->pilot_value[other]);
+}
+
+void chip_form(Chip *c, Tensor *t, uint64_t row, Lin form, double scale)
+{
+    for (uint32_t i = 0; i < form.n; i++) chip_put(c, t, row, form.t[i].node, ldexp(scale * form.t[i].coef, LOG2_SCALE));
+    if (form.k) put_bias(c, t, row, scale * form.k);
+}
+
+/* ---- geometry ---- */
+
+/* D = 256 m as a sum of squares of 16 times powers of two, largest first; NULL-terminated by 0. Returns how many. */
+static unsigned pilots_for(unsigned hidden, uint32_t *value)
+{
+    unsigned left = hidden / 256, n = 0;
+    while (left && n < 8) {
+        unsigned a = 1;
+        while (4 * a * a <= left) a *= 2;
+        value[n++] = 16 * a;
+        left -= a * a;
+    }
+    return left || hidden % 256 ? 0 : n;
+}
+
+static void choose_geometry(Chip *c)
+{
+    const Target *t = c->target;
+    const Plan *p = c->plan;
+    c->hidden = t->hidden;
+    if (t->native)
+        for (c->hidden = 256; pilots_for(c->hidden, c->pilot_value) + p->nchannels > c->hidden || !pilots_for(c->hidden, c->pilot_value);)
+            c->hidden += 256;
+    c->npilots = pilots_for(c->hidden, c->pilot_value);
+    if (!c->npilots) die("hidden size %u has no pilots", c->hidden);
+    if (p->nchannels + c->npilots > c->hidden)
+        c->error = xfmt("the machine needs %u channels, the target %s has %u", p->nchannels, t->name, c->hidden - c->npilots);
+    for (unsigned i = 0; i < c->npilots; i++) c->pilot_ch[i] = c->hidden - c->npilots + i;
+    uint32_t most = 1;
+    for (unsigned l = 0; l < p->layers; l++) {
+        c->units += p->mlp[l].units.n;
+        most = p->mlp[l].units.n > most ? p->mlp[l].units.n : most;
+    }
+    c->mlp = t->native ? (most + 63) / 64 * 64 : t->mlp;
+    if (most > c->mlp) c->error = xfmt("a layer needs %u MLP units, the target %s has %u", most, t->name, c->mlp);
+    c->dk = t->dk, c->dv = t->dv;
+    c->layers = p->layers + 1;
+    for (uint32_t k = 0; k < p->p->kinds.n; k++)
+        if (p->p->kinds.data[k].width > c->max_width) c->max_width = p->p->kinds.data[k].width;
+    heads_size(c);
+}
+
+/* ---- MLP ---- */
+
+static const char *layer_name(unsigned l, const char *rest) { return xfmt("model.layers.%u.%s", l, rest); }
+
+static void emit_mlp(Chip *c, unsigned l)
+{
+    const Mlp *m = l < c->plan->layers ? &c->plan->mlp[l] : NULL;
+    Tensor *norm = chip_tensor(c, layer_name(l, "post_attention_layernorm.weight"), 1, c->hidden, 0, 0, 0);
+    (void)norm;
+    chip_tensor(c, layer_name(l, "mlp.gate_proj.weight"), 2, c->mlp, c->hidden, 0, 0);
+    chip_tensor(c, layer_name(l, "mlp.up_proj.weight"), 2, c->mlp, c->hidden, 0, 0);
+    Tensor *down = chip_tensor(c, layer_name(l, "mlp.down_proj.weight"), 2, c->hidden, c->mlp, 0, 0);
+    Tensor *up = down - 1, *gate = down - 2;
+    for (uint32_t u = 0; m && u < m->units.n; u++) {
+        const Unit *x = &m->units.data[u];
+        Lin g = x->gate;
+        if (x->gmax == 1 && g.n) { /* a bit: 2L - 1, so that a half-wrong L still decides */
+            g = lin_add(lin_const(-1), g, 2);
+        }
+        chip_form(c, gate, u, g, GATE);
+        chip_form(c, up, u, x->up, 1);
+        for (uint32_t i = 0; i < x->out.n; i++) chip_put(c, down, x->out.data[i].ch, u, x->out.data[i].coef / GATE);
+    }
+    c->unit_lines[l] = xalloc((m ? m->units.n : 0) * sizeof(uint32_t) + 1);
+    for (uint32_t u = 0; m && u < m->units.n; u++) c->unit_lines[l][u] = m->units.data[u].span.line;
+}
+
+/* ---- vocabulary ---- */
+
+static void emit_embedding(Chip *c)
+{
+    const Protocol *p = c->plan->p;
+    uint32_t nk = p->kinds.n, w = c->max_width;
+    chip_tensor(c, "embed.kind", 2, nk, c->hidden, 0, 0)->listed = false;
+    chip_tensor(c, "embed.bit", 2, (uint64_t)nk * w, c->hidden, 0, 0)->listed = false;
+    Tensor *bit = chip_tensor(c, "embed.bit", 0, 0, 0, 0, 0), *kind = bit - 1;
+    for (uint32_t k = 0; k < nk; k++) {
+        for (unsigned i = 0; i < c->npilots; i++) chip_put(c, kind, k, c->pilot_ch[i], ldexp(c->pilot_value[i], LOG2_SCALE));
+        for (uint32_t e = 0; e < c->plan->embed.n; e++) {
+            int b = p->tok.data[c->plan->embed.data[e].tok].by_kind.data[k];
+            if (b == TOK_ONE) chip_put(c, kind, k, c->plan->embed.data[e].ch, 1);
+            else if (b >= 0) chip_put(c, bit, (uint64_t)k * w + (unsigned)b, c->plan->embed.data[e].ch, 1);
+        }
+    }
+}
+
+static void emit_head(Chip *c)
+{
+    const Protocol *p = c->plan->p;
+    uint32_t nk = p->kinds.n, w = c->max_width;
+    chip_tensor(c, "head.kind", 2, nk, c->hidden, 0, 0)->listed = false;
+    chip_tensor(c, "head.bit", 2, (uint64_t)nk * w, c->hidden, 0, 0)->listed = false;
+    Tensor *bit = chip_tensor(c, "head.bit", 0, 0, 0, 0, 0), *kind = bit - 1;
+    for (uint32_t k = 0; k < nk; k++) {
+        const Kind *x = &p->kinds.data[k];
+        if (!x->score) continue;
+        chip_form(c, kind, k, c->plan->kind_out[k], (double)x->score * SCORE_UNIT);
+        for (unsigned i = 0; i < x->width; i++) {
+            Lin o = lin_add(lin_const(-1), c->plan->set_out[x->set][i], 2);
+            chip_form(c, bit, (uint64_t)k * w + i, o, 1);
+        }
+    }
+    chip_tensor(c, "model.norm.weight", 1, c->hidden, 0, 0, 0);
+}
+
+/* ---- the final attention layer: does nothing, but stock code wants one (o_proj is zero) ---- */
+
+static void emit_attention(Chip *c, unsigned l)
+{
+    const Target *t = c->target;
+    chip_tensor(c, layer_name(l, "input_layernorm.weight"), 1, c->hidden, 0, 0, 0);
+    chip_tensor(c, layer_name(l, "self_attn.q_proj.weight"), 2, (uint64_t)t->attn_heads * 2 * t->head_dim, c->hidden, 0, 0);
+    chip_tensor(c, layer_name(l, "self_attn.k_proj.weight"), 2, (uint64_t)t->attn_kv_heads * t->head_dim, c->hidden, 0, 0);
+    chip_tensor(c, layer_name(l, "self_attn.v_proj.weight"), 2, (uint64_t)t->attn_kv_heads * t->head_dim, c->hidden, 0, 0);
+    chip_tensor(c, layer_name(l, "self_attn.o_proj.weight"), 2, c->hidden, (uint64_t)t->attn_heads * t->head_dim, 0, 0);
+    chip_tensor(c, layer_name(l, "self_attn.q_norm.weight"), 1, t->head_dim, 0, 0, 0);
+    chip_tensor(c, layer_name(l, "self_attn.k_norm.weight"), 1, t->head_dim, 0, 0, 0);
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const Nz *x = a, *y = b;
+    if (x->row != y->row) return x->row < y->row ? -1 : 1;
+    return x->col < y->col ? -1 : x->col > y->col;
+}
+
+/* Sorts, adds up equal places. */
+static void finish_tensor(Chip *c, Tensor *t)
+{
+    if (t->nz.n) qsort(t->nz.data, t->nz.n, sizeof(Nz), by_place);
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < t->nz.n; i++) {
+        if (k && by_place(&t->nz.data[k - 1], &t->nz.data[i]) == 0) {
+            t->nz.data[k - 1].v += t->nz.data[i].v;
+            if (!holds(c, t->nz.data[k - 1].v) && !c->error) c->error = xfmt("a weight of %s is not exact", t->name);
+        } else t->nz.data[k++] = t->nz.data[i];
+    }
+    t->nz.n = k;
+    if (t->listed) c->nonzeros += k;
+}
+
+Chip *blocks_make(const Plan *p, const char *netlist)
+{
+    Chip *c = xalloc(sizeof *c);
+    *c = (Chip){.plan = p, .target = p->opt->target, .bf16 = p->opt->bf16, .netlist = netlist};
+    choose_geometry(c);
+    if (c->error) return c;
+    c->unit_lines = xalloc(c->layers * sizeof *c->unit_lines);
+    emit_embedding(c);
+    for (unsigned l = 0; l < c->layers; l++) {
+        if (l + 1 < c->layers) heads_emit(c, l);
+        else emit_attention(c, l);
+        emit_mlp(c, l);
+    }
+    emit_head(c);
+    for (uint32_t i = 0; i < c->tensors.n; i++) finish_tensor(c, &c->tensors.data[i]);
+    return c;
+}

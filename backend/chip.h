@@ -1,0 +1,78 @@
+/* chip.h: the sparse weights of a chip in memory, and the constants of its arithmetic. */
+#ifndef TAPEOUT_CHIP_H
+#define TAPEOUT_CHIP_H
+#include "plan.h"
+
+/* Every scale of the numerics, with the inequality that it must satisfy (dsl/numerics.md derives them). */
+enum {
+    LOG2_SCALE = 20,   /* pilots are p * 2^K: sum of squares of all data < 2^-25 * D * 4^K (float32), and < 2^-9 of it (bf16) */
+    GATE = 256,        /* G: a gate that is off is at most -G, and silu(-x) is exactly 0 for x >= 88.73 (104 for every formula in use) */
+    HOT = 128,         /* keys, values, beta logits: HOT >= 104 as above, and a power of two >= 8 so that l2norm gives exactly 1 */
+    LOG2_PILOT = 30,   /* value pilots P: data energy of a row < 2^-25 P^2 */
+    NORM_GAIN = 64,    /* linear_attn.norm.weight */
+    LOG2_ACC = 44,     /* the accumulator adds with beta = 2^-44: |v - S| must round to v (v = HOT * 2^44, S <= HOT * 255) */
+};
+
+typedef struct {
+    uint32_t row, col;
+    float v;
+} Nz;
+
+typedef struct {
+    const char *name;
+    unsigned ndim;
+    uint64_t shape[3];
+    double fill;
+    bool listed; /* in the manifest's `tensors` (not the factored vocabulary) */
+    VEC(Nz) nz;
+} Tensor;
+
+/* Where a bit of a state row lives: value head (from the piece's first) and lane. */
+typedef struct {
+    int32_t head, lane;
+} Cell;
+typedef struct {
+    int32_t head, lane;
+    double value;
+} PilotCell;
+typedef struct {
+    uint32_t port; /* index into Plan.ports */
+    unsigned layer;
+    uint32_t row0, nrows, group_rows, group_heads, head0;
+    Cell *bits;
+    VEC(PilotCell) pilots;
+    Cell count; /* head -1: none */
+} Piece;
+
+typedef struct Chip {
+    const Plan *plan;
+    const Target *target;
+    bool bf16;
+    unsigned hidden, mlp, layers /* with the final attention layer */, nk, nv, dk, dv, npilots;
+    uint32_t pilot_ch[8];
+    uint32_t pilot_value[8];
+    unsigned bias;          /* which pilot carries biases: a power of two */
+    unsigned max_width;     /* W of the factored vocabulary */
+    VEC(Tensor) tensors;
+    VEC(Piece) pieces;
+    uint32_t **unit_lines;  /* per layer */
+    const char *netlist;    /* text form of the step */
+    const char *error;      /* why the target cannot hold the machine, NULL: it can */
+    uint64_t nonzeros;      /* without vocabulary */
+    uint32_t units;
+} Chip;
+
+/* blocks.c */
+Chip *blocks_make(const Plan *p, const char *netlist);
+/* The tensor of that name, made on first use. */
+Tensor *chip_tensor(Chip *c, const char *name, unsigned ndim, uint64_t a, uint64_t b, uint64_t k, double fill);
+/* Adds to element (row, col); refuses what the dtype cannot hold. */
+void chip_put(Chip *c, Tensor *t, uint64_t row, uint64_t col, double v);
+/* Row `row` of a projection: scale * form, over the normalised residual stream. */
+void chip_form(Chip *c, Tensor *t, uint64_t row, Lin form, double scale);
+/* heads.c: all DeltaNet layers. Sets nk and nv of a native target. */
+void heads_size(Chip *c);
+void heads_emit(Chip *c, unsigned layer);
+/* chip.c: the file; false and errno-like message in c->error when it cannot be written. */
+bool chip_write(Chip *c, const char *path);
+#endif

@@ -1,0 +1,319 @@
+/* heads.c: ports to DeltaNet heads.
+ *
+ * A key head addresses dk rows, one-hot: row r's key is silu(HOT (2L - 1)) with L the AND of the address literals, which l2norm makes exactly
+ * 1 or 0. Bits stand as HOT or 0 in lanes of value heads, beside pilot lanes P that fix the gated norm's RMS. Rows beyond dk go to
+ * further groups of value heads: beta selects the group that is written, z the one that is read.
+ * Blocks of value heads by how their key is made: */
+#include "chip.h"
+#include <math.h>
+#include <string.h>
+
+typedef enum {
+    KEY_CONST, /* one row, always addressed; beta alone decides. Blocks of this class share key heads */
+    KEY_ROWS,  /* address literals */
+    KEY_LATCH, /* one row, addressed after a token with latch_begin or latch_set */
+    KEY_LANE   /* one row, addressed if lane_key was 1 some tokens back */
+} KeyClass;
+
+typedef struct {
+    uint32_t port;
+    KeyClass key;
+    unsigned lane0, nlanes;        /* write lanes of the port in this block */
+    uint32_t groups, heads;        /* heads per group */
+    uint32_t first;                /* value head */
+    VEC(Cell) at;                  /* per cell: head in the group, lane */
+    VEC(int) bit;                  /* per cell: bit of the row, or -1: the count */
+} Block;
+
+typedef VEC(Block) Blocks;
+
+static unsigned pilot_lanes(unsigned dv) { return (clog2(dv) & 1) ? 2 : 1; } /* dv / lanes is a power of four */
+
+/* Lays the bits of the block's lanes out over heads; every write lane starts a head of its own unless all lanes share one enable. */
+static void layout(const Chip *c, Block *b)
+{
+    const Port *q = c->plan->ports.data[b->port].port;
+    unsigned cap = c->dv - pilot_lanes(c->dv), used = cap;
+    int32_t head = -1;
+    bool own = q->lanes || q->lane_key;
+    for (unsigned i = b->lane0 * q->lane; i < q->width && i < (b->lane0 + b->nlanes) * q->lane; i++) {
+        bool counted = i >= q->cnt_lo && i < q->cnt_lo + q->cnt_bits;
+        if (used == cap || (own && i % q->lane == 0)) head++, used = 0;
+        if (counted && i != q->cnt_lo) continue;
+        vec_push(&b->at, ((Cell){head, (int32_t)used++}));
+        vec_push(&b->bit, counted ? -1 : (int)i);
+    }
+    b->heads = (uint32_t)head + 1;
+}
+
+static void port_blocks(const Chip *c, uint32_t i, Blocks *out)
+{
+    const Port *q = c->plan->ports.data[i].port;
+    bool addressed = q->rows > 1;
+    unsigned lanes = port_lanes(q), step = q->lane_key ? 1 : lanes;
+    for (unsigned j = 0; j < lanes; j += step) {
+        Block b = {.port = i, .lane0 = j, .nlanes = step, .groups = addressed ? (q->rows + c->dk - 1) / c->dk : 1};
+        b.key = addressed ? KEY_ROWS : q->kind == PORT_LATCH ? KEY_LATCH : q->lane_key && j ? KEY_LANE : KEY_CONST;
+        layout(c, &b);
+        vec_push(out, b);
+    }
+}
+
+static Blocks layer_blocks(const Chip *c, unsigned l)
+{
+    Blocks b = {0};
+    for (uint32_t i = 0; i < c->plan->ports.n; i++)
+        if (c->plan->ports.data[i].home == (int)l) port_blocks(c, i, &b);
+    return b;
+}
+
+/* Gives every block its value heads, for r value heads per key head; returns the key heads used. */
+static uint32_t assign(Blocks *b, uint32_t r)
+{
+    uint32_t key = 0, shared = 0;
+    for (uint32_t i = 0; i < b->n; i++) {
+        Block *x = &b->data[i];
+        if (x->key == KEY_CONST) continue;
+        x->first = key * r;
+        key += (x->groups * x->heads + r - 1) / r;
+    }
+    for (uint32_t i = 0; i < b->n; i++) {
+        Block *x = &b->data[i];
+        if (x->key != KEY_CONST) continue;
+        x->first = key * r + shared;
+        shared += x->heads;
+    }
+    return key + (shared + r - 1) / r;
+}
+
+void heads_size(Chip *c)
+{
+    const Target *t = c->target;
+    c->nk = t->key_heads, c->nv = t->value_heads;
+    uint64_t best = UINT64_MAX;
+    for (uint32_t r = t->native ? 1 : c->nv / c->nk; t->native ? r <= 4096 : r == c->nv / c->nk; r *= 2) {
+        uint32_t most = 1, worst = 0;
+        for (unsigned l = 0; l < c->plan->layers; l++) {
+            Blocks b = layer_blocks(c, l);
+            uint32_t k = assign(&b, r);
+            if (k > most) most = k, worst = l;
+        }
+        if (!t->native) {
+            if (most > c->nk) c->error = xfmt("layer %u needs %u key heads of %u value heads, the target %s has %u", worst, most, r, t->name, c->nk);
+            return;
+        }
+        uint64_t cost = (uint64_t)most * (2 * c->dk + r * c->dv); /* convolved channels */
+        if (cost < best) best = cost, c->nk = most, c->nv = most * r;
+    }
+}
+
+/* ---- weights of one block ---- */
+
+typedef struct {
+    Chip *c;
+    Tensor *qkv, *conv, *z, *b, *out;
+    unsigned r;
+} Heads;
+
+static void put_conv(Heads *h, uint64_t channel, int tap) { chip_put(h->c, h->conv, channel, (uint64_t)(3 - tap), 1); }
+static uint64_t q_row(const Heads *h, uint32_t key, uint32_t row) { return (uint64_t)key * h->c->dk + row; }
+static uint64_t k_row(const Heads *h, uint32_t key, uint32_t row) { return ((uint64_t)h->c->nk + key) * h->c->dk + row; }
+static uint64_t v_row(const Heads *h, uint32_t head, uint32_t lane)
+{
+    return 2ull * h->c->nk * h->c->dk + (uint64_t)head * h->c->dv + lane;
+}
+
+/* 2L - 1, L = number of address bits that match `value`, less all but one: 1 if all match, else <= 0. */
+static Lin match_form(const Lin *bits, unsigned from, unsigned to, uint32_t value)
+{
+    Lin l = lin_const(1);
+    for (unsigned i = from; i < to; i++) {
+        bool one = value >> (i - from) & 1;
+        l = lin_add(l, bits[i], one ? 1 : -1);
+        l.k -= one;
+    }
+    return l;
+}
+
+static Lin decided(Lin l)
+{
+    Lin d = lin_add(lin_const(-1), l, 2);
+    return d;
+}
+
+static void emit_keys(Heads *h, const Block *b, uint32_t key)
+{
+    Chip *c = h->c;
+    const PlanPort *p = &c->plan->ports.data[b->port];
+    const Port *q = p->port;
+    unsigned low = clog2(c->dk);
+    uint32_t rows = q->rows < c->dk ? q->rows : c->dk;
+    bool two_hot = q->cnt_bits && (clog2(c->dk) & 1);
+    for (uint32_t r = 0; p->reads && r < rows; r++) {
+        unsigned n = q->nraddr < low ? q->nraddr : low;
+        chip_form(c, h->qkv, q_row(h, key, r), b->key == KEY_ROWS ? decided(match_form(p->raddr, 0, n, r)) : lin_const(1), HOT);
+        put_conv(h, q_row(h, key, r), 0);
+    }
+    if (p->reads && two_hot) { /* one never-written row beside: the query scale becomes 1/16 */
+        chip_form(c, h->qkv, q_row(h, key, c->dk - 1), lin_const(1), HOT);
+        put_conv(h, q_row(h, key, c->dk - 1), 0);
+    }
+    for (uint32_t r = 0; q->written && r < rows; r++) {
+        if (q->has_hard && r == q->hard_row && b->groups == 1) continue;
+        unsigned n = q->nwaddr < low ? q->nwaddr : low;
+        Lin form = lin_const(1);
+        int tap = 0;
+        if (b->key == KEY_ROWS) form = decided(match_form(p->waddr, 0, n, r)), tap = q->waddr_tap;
+        if (b->key == KEY_LATCH) { /* HOT times -1, 1, 2 or 4: powers of two when on */
+            form = lin_add(lin_add(lin_const(-1), p->latch_begin, 2), p->latch_set, 3);
+            tap = 1;
+        }
+        if (b->key == KEY_LANE) form = decided(p->lane_key[b->lane0]), tap = q->data_tap[b->lane0 * q->lane];
+        chip_form(c, h->qkv, k_row(h, key, r), form, HOT);
+        put_conv(h, k_row(h, key, r), tap);
+    }
+}
+
+/* The pre-activation of the accumulator's beta = 2^-44: the float32 nearest to -ln(2^44 - 1), or the bf16 number that gives it exactly. */
+static double acc_logit(const Chip *c) { return c->bf16 ? -30.5 : (double)(float)(-LOG2_ACC * 0.69314718055994530942); }
+
+static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, unsigned lane)
+{
+    Chip *c = h->c;
+    const PlanPort *p = &c->plan->ports.data[b->port];
+    const Port *q = p->port;
+    unsigned low = clog2(c->dk);
+    bool any = q->en_any[0] != LIT0 || q->en_any[1] != LIT0;
+    int w = any ? 2 : 1; /* every literal of the AND counts w, the pair that may sum to 2 counts 1 each */
+    Lin l = lin_const(any ? 0 : 1);
+    for (uint32_t i = 0; i < q->nen; i++) l = lin_add(l, p->en[i], w), l.k -= w;
+    if (any) l = lin_add(lin_add(l, p->en_any[0], 1), p->en_any[1], 1);
+    if (q->lanes) l = lin_add(l, p->lanes[lane], w), l.k -= w;
+    if (b->groups > 1 && q->nwaddr > low) {
+        Lin g = match_form(p->waddr, low, q->nwaddr, group);
+        l = lin_add(l, g, w);
+        l.k -= w;
+    }
+    l = decided(l);
+    chip_form(c, h->b, head, l, HOT);
+    if (q->cnt_bits && lane == 0) chip_form(c, h->b, head, p->bump, HOT + acc_logit(c));
+}
+
+static void emit_cell(Heads *h, const Block *b, uint32_t head, uint32_t group, uint32_t k)
+{
+    Chip *c = h->c;
+    const PlanPort *p = &c->plan->ports.data[b->port];
+    const Port *q = p->port;
+    uint32_t lane = (uint32_t)b->at.data[k].lane;
+    int bit = b->bit.data[k];
+    if (q->written) {
+        uint64_t row = v_row(h, head, lane);
+        if (bit >= 0) {
+            chip_form(c, h->qkv, row, decided(p->data[bit]), HOT);
+            put_conv(h, row, q->data_tap[bit]);
+        } else {
+            for (unsigned i = 0; i < q->cnt_bits; i++) chip_form(c, h->qkv, row, p->data[q->cnt_lo + i], ldexp(HOT, (int)i));
+            chip_form(c, h->qkv, row, p->bump, ldexp(HOT, LOG2_ACC));
+            put_conv(h, row, 0);
+        }
+    }
+    uint32_t ch = p->out[bit >= 0 ? (unsigned)bit : q->cnt_lo];
+    if (ch == UINT32_MAX) return;
+    /* P sqrt(dv / pilots) and the gain divide out: a cell of HOT comes out as 1 */
+    double zval = ldexp(1, LOG2_PILOT) / (HOT * NORM_GAIN * sqrt((double)c->dv / pilot_lanes(c->dv)));
+    unsigned low = clog2(c->dk);
+    Lin sel = b->groups > 1 ? decided(match_form(p->raddr, low, q->nraddr, group)) : lin_const(1);
+    chip_form(c, h->z, (uint64_t)head * c->dv + lane, sel, zval);
+    chip_put(c, h->out, ch, (uint64_t)head * c->dv + lane, 1);
+}
+
+static void emit_block(Heads *h, const Block *b)
+{
+    Chip *c = h->c;
+    const Port *q = c->plan->ports.data[b->port].port;
+    unsigned np = pilot_lanes(c->dv);
+    if (b->key != KEY_CONST)
+        for (uint32_t k = 0; k < (b->groups * b->heads + h->r - 1) / h->r; k++) emit_keys(h, b, b->first / h->r + k);
+    for (uint32_t g = 0; g < b->groups; g++) {
+        int32_t done = -1;
+        for (uint32_t k = 0; k < b->at.n; k++) {
+            uint32_t head = b->first + g * b->heads + (uint32_t)b->at.data[k].head;
+            emit_cell(h, b, head, g, k);
+            if (b->at.data[k].head == done || !q->written) continue;
+            done = b->at.data[k].head;
+            int bit = b->bit.data[k];
+            emit_beta(h, b, head, g, bit >= 0 ? (unsigned)bit / q->lane : 0);
+            for (unsigned i = 0; i < np; i++) {
+                uint64_t row = v_row(h, head, c->dv - 1 - i);
+                chip_form(c, h->qkv, row, lin_const(1), ldexp(1, LOG2_PILOT));
+                put_conv(h, row, 0);
+            }
+        }
+    }
+}
+
+/* ---- state map ---- */
+
+static void map_block(Chip *c, const Block *b, Piece *p)
+{
+    unsigned np = pilot_lanes(c->dv);
+    int32_t done = -1, off = (int32_t)b->first - (int32_t)p->head0;
+    for (uint32_t k = 0; k < b->at.n; k++) {
+        Cell at = {b->at.data[k].head + off, b->at.data[k].lane};
+        if (b->bit.data[k] < 0) p->count = at;
+        else p->bits[b->bit.data[k]] = at;
+        if (b->at.data[k].head == done) continue;
+        done = b->at.data[k].head;
+        for (unsigned i = 0; i < np; i++)
+            vec_push(&p->pilots, ((PilotCell){at.head, (int32_t)(c->dv - 1 - i), ldexp(1, LOG2_PILOT)}));
+    }
+}
+
+static void map_layer(Chip *c, unsigned l, const Blocks *b)
+{
+    for (uint32_t i = 0; i < b->n; i++) {
+        const Block *x = &b->data[i];
+        const Port *q = c->plan->ports.data[x->port].port;
+        if (q->kind != PORT_STATE) continue;
+        bool first = i == 0 || b->data[i - 1].port != x->port;
+        if (first) {
+            Piece p = {.port = x->port, .layer = l, .nrows = q->rows, .group_rows = c->dk, .group_heads = x->heads, .head0 = x->first,
+                       .bits = xalloc(q->width * sizeof(Cell)), .count = {-1, -1}};
+            for (unsigned k = 0; k < q->width; k++) p.bits[k] = (Cell){-1, -1};
+            vec_push(&c->pieces, p);
+        }
+        map_block(c, x, &c->pieces.data[c->pieces.n - 1]);
+    }
+}
+
+void heads_emit(Chip *c, unsigned l)
+{
+    uint64_t conv = 2ull * c->nk * c->dk + (uint64_t)c->nv * c->dv;
+    const char *pre = xfmt("model.layers.%u.", l), *la = xfmt("%slinear_attn.", pre);
+    chip_tensor(c, xfmt("%sinput_layernorm.weight", pre), 1, c->hidden, 0, 0, 0);
+    chip_tensor(c, xfmt("%sin_proj_qkv.weight", la), 2, conv, c->hidden, 0, 0);
+    chip_tensor(c, xfmt("%sin_proj_z.weight", la), 2, (uint64_t)c->nv * c->dv, c->hidden, 0, 0);
+    chip_tensor(c, xfmt("%sin_proj_b.weight", la), 2, c->nv, c->hidden, 0, 0);
+    chip_tensor(c, xfmt("%sin_proj_a.weight", la), 2, c->nv, c->hidden, 0, 0);
+    chip_tensor(c, xfmt("%sconv1d.weight", la), 3, conv, 1, 4, 0);
+    chip_tensor(c, xfmt("%sA_log", la), 1, c->nv, 0, 0, -20);    /* with a = 0: g = -exp(-20) softplus(-100) = -0, decay 1 */
+    chip_tensor(c, xfmt("%sdt_bias", la), 1, c->nv, 0, 0, -100); /* in every dtype; -104 and below also in any formula */
+    chip_tensor(c, xfmt("%snorm.weight", la), 1, c->dv, 0, 0, NORM_GAIN);
+    Tensor *out = chip_tensor(c, xfmt("%sout_proj.weight", la), 2, c->hidden, (uint64_t)c->nv * c->dv, 0, 0);
+    Heads h = {.c = c, .out = out, .qkv = out - 8, .z = out - 7, .b = out - 6, .conv = out - 4, .r = c->nv / c->nk};
+    Blocks b = layer_blocks(c, l);
+    uint32_t used = assign(&b, h.r), shared = used;
+    for (uint32_t i = 0; i < b.n; i++)
+        if (b.data[i].key == KEY_CONST && b.data[i].first / h.r < shared) shared = b.data[i].first / h.r;
+    for (uint32_t i = 0; i < b.n; i++) emit_block(&h, &b.data[i]);
+    for (uint32_t k = shared; k < used; k++) { /* key heads of one constant row; a count's second query row does no harm to the others */
+        bool two_hot = clog2(c->dk) & 1;
+        for (uint32_t row = 0; row < c->dk; row += two_hot ? c->dk - 1 : c->dk) {
+            chip_form(c, h.qkv, q_row(&h, k, row), lin_const(1), HOT);
+            put_conv(&h, q_row(&h, k, row), 0);
+        }
+        chip_form(c, h.qkv, k_row(&h, k, 0), lin_const(1), HOT);
+        put_conv(&h, k_row(&h, k, 0), 0);
+    }
+    map_layer(c, l, &b);
+}

@@ -1,0 +1,65 @@
+/* plan.h: the plan of a chip: channels of the residual stream, units of every MLP, ports of every memory block. Affine forms here are
+ * over channels (Lin with `node` = channel). Everything is an exact integer; blocks.c turns it into weights, sim.c runs it. */
+#ifndef TAPEOUT_PLAN_H
+#define TAPEOUT_PLAN_H
+#include "protocol.h"
+
+typedef struct {
+    uint32_t ch;
+    double coef;
+} Out;
+typedef struct {
+    uint32_t ch, tok;
+} EmbedChan;
+
+/* out += coef * relu(gate) * up, for every out. gate <= gmax for all inputs. */
+typedef struct {
+    Lin gate, up;
+    int32_t gmax;
+    VEC(Out) out;
+    Span span;
+} Unit;
+
+typedef struct {
+    VEC(Unit) units;
+    uint32_t *hash, hash_cap;
+} Mlp;
+
+/* A port with its forms over channels; names as in Port (backend.h). A list of forms is an AND of bits, or bits of a word. */
+typedef struct {
+    const Port *port;
+    int home;
+    uint32_t *out;     /* per bit: the channel that receives it, UINT32_MAX: nobody needs it. A count: out[cnt_lo] */
+    bool counted;      /* out[cnt_lo] receives the count */
+    bool reads;        /* some output is needed */
+    Lin *raddr, *waddr, *en, *en_any, *lanes, *lane_key, *data;
+    Lin bump, latch_begin, latch_set;
+} PlanPort;
+
+typedef struct {
+    Protocol *p;
+    Net *net;
+    const BuildOptions *opt;
+    unsigned layers;       /* of the machine, without the final attention layer */
+    uint32_t nchannels;    /* data channels used; pilots come after them */
+    uint32_t limit;        /* most data channels the target has; 0: as many as wanted */
+    Lin *alias;            /* per node: its value over channels, once computed */
+    Mlp *mlp;              /* per layer */
+    VEC(PlanPort) ports;
+    VEC(EmbedChan) embed; /* channel ch holds token channel tok */
+    Lin *kind_out;         /* per kind */
+    Lin *set_out[SETS];
+    uint32_t erased;       /* units that only free a channel */
+    bool overflow;         /* the target has too few channels */
+} Plan;
+
+Plan *plan_make(Protocol *p, Net *n, const BuildOptions *o, uint32_t limit);
+
+/* sim.c: the second oracle. Tokens in, tokens out, all in integers. */
+typedef struct PlanSim PlanSim;
+PlanSim *plansim_new(const Plan *p, const Image *image);
+/* The token that follows `token`. */
+uint32_t plansim_step(PlanSim *s, uint32_t token);
+uint64_t plansim_get(const PlanSim *s, uint32_t state, uint32_t row);
+const Kind *plan_kind(const Plan *p, uint32_t token, uint32_t *payload);
+#endif
