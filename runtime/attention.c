@@ -116,6 +116,8 @@ static void attend_head(Attention *a, uint32_t h)
     }
 }
 
+bool attention_idle(const Attention *a) { return a->idle; }
+
 bool attention_step(Attention *a, const float *u, float *out)
 {
     if (a->idle) return false;

@@ -6,6 +6,7 @@ extern const Backend cuda_backend;
 #endif
 
 const Backend *const backends[] = {
+    &sparse_backend,
     &dense_backend,
 #ifdef HAVE_CUDA
     &cuda_backend,

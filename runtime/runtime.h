@@ -202,8 +202,9 @@ static inline float bf16_round(float x)
 }
 /* The cast to the model's dtype, which the stock layer does after every operation outside its float32 islands. */
 static inline float cast(bool bf16, float x) { return bf16 ? bf16_round(x) : x; }
-static inline float sigmoidf(float x) { return 1.0f / (1.0f + expf(-x)); }
-static inline float siluf(float x) { return x / (1.0f + expf(-x)); } /* -0 where exp overflows: x < -88.72284 */
+/* Past 17 the exponential is below half an ulp of 1, past -89 it overflows: the shortcuts change no bit, they save time. */
+static inline float sigmoidf(float x) { return x > 17.0f ? 1.0f : x < -89.0f ? 0.0f : 1.0f / (1.0f + expf(-x)); }
+static inline float siluf(float x) { return x > 17.0f ? x : x < -89.0f ? -0.0f : x / (1.0f + expf(-x)); }
 static inline float softplusf(float x) { return x > 20.0f ? x : log1pf(expf(x)); }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 
@@ -238,6 +239,7 @@ typedef struct {
 extern const Backend *const backends[]; /* backends.c: NULL-terminated, the default first */
 const Backend *backend_find(const char *name);
 extern const Backend dense_backend;  /* dense.c */
+extern const Backend sparse_backend; /* sparse.c */
 
 /* ---- matrix.c: tensors in the forms that back ends compute with ---- */
 /* Sparse rows: the elements of row r are [start[r], start[r + 1]), in order of column. When `full` is set the matrix
@@ -271,6 +273,7 @@ typedef struct Attention Attention;
 Attention *attention_make(const Model *m, uint32_t layer, Pool *p, bool full, char **err);
 /* out[hidden] = the mixer's output for normalised u; returns false, out untouched, when o_proj is zero. */
 bool attention_step(Attention *a, const float *u, float *out);
+bool attention_idle(const Attention *a); /* o_proj is zero: the layer's mixer does nothing */
 void attention_close(Attention *a);
 void rms_norm(bool bf16, float eps, uint32_t n, const float *x, const float *w, float *y); /* gain 1 + w */
 

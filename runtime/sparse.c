@@ -1,0 +1,384 @@
+/* sparse.c: the embedded default: one core, only non-zero weights and active units.
+ *
+ * Needs what native chips have: pilots that make every norm's factor exactly 2^-K (checked when a chip is opened: the
+ * pilots stand in every embedding, nothing writes them, and their squares alone give the factor; that data cannot disturb
+ * it is part of the chip's proof). Then a norm is a change of unit, folded into the weights, and the pilots are biases.
+ * A chip of any other kind is run by the dense back end. */
+#include "sparse.h"
+#include <stdlib.h>
+
+typedef struct {
+    uint32_t up, first, last; /* form of the up projection; entries of `down` */
+} Unit;
+typedef struct {
+    Gates gate;
+    Lists units;   /* units of each gate form */
+    Forms up;
+    Unit *unit;
+    Entry *down;   /* by unit; at = channel */
+    uint32_t *due; /* scratch: units that are on */
+    float *product;
+} Mlp;
+
+typedef struct {
+    Delta *delta;         /* linear layers */
+    Attention *attention; /* full layers */
+    const Basis *input;
+    Mlp mlp;
+} SparseLayer;
+
+/* The output head: each different row once; kinds whose payload bits have the same rows share a code. */
+typedef struct {
+    Forms forms;
+    float *value;        /* [forms] scratch */
+    uint32_t *kind_form; /* [nkinds] */
+    uint32_t *bit_form;  /* [nkinds * max_width] */
+    uint32_t *code_of;   /* [nkinds] first kind with the same payload rows */
+    uint32_t *payload;   /* [nkinds] scratch, at first kinds */
+    float *margin;
+} SparseHead;
+
+typedef struct {
+    const Model *m;
+    BackendOptions opt;
+    Pool *pool;
+    void *dense; /* set when the dense back end runs this chip */
+    float *pilot; /* [hidden] */
+    uint32_t nbases;
+    Basis *basis; /* one for each different norm */
+    SparseLayer *layer;
+    SparseHead head;
+    Matrix kinds, bits; /* embedding */
+    Stream s;
+    float *u, *mix; /* [hidden] for attention layers and probes */
+} Sparse;
+
+/* ---- opening: norms ---- */
+static bool usable_gain(float g)
+{
+    int e;
+    return g == 0 || fabsf(frexpf(g, &e)) == 0.5f;
+}
+
+/* The basis of a norm; NULL when its gains are no powers of two. */
+static const Basis *find_basis(Sparse *s, const Tensor *norm)
+{
+    uint32_t n = s->m->geo.hidden;
+    float *gain = tensor_vector(s->pool, norm), unit = ldexpf(1, -s->m->pilot_scale);
+    for (uint32_t c = 0; c < n; c++) {
+        gain[c] += 1.0f;
+        if (!usable_gain(gain[c])) return NULL;
+        if (s->pilot[c] == 0) gain[c] *= unit;
+    }
+    for (uint32_t i = 0; i < s->nbases; i++)
+        if (memcmp(s->basis[i].gain, gain, n * sizeof *gain) == 0) return &s->basis[i];
+    s->basis[s->nbases] = (Basis){s->pilot, gain};
+    return &s->basis[s->nbases++];
+}
+
+static bool writes_pilots(const Sparse *s, const Tensor *t)
+{
+    for (uint32_t i = 0; i < t->n; i++)
+        if (s->pilot[t->row[i]] != 0) return true;
+    return t->fill != 0;
+}
+
+static bool embeddings_have_pilots(const Sparse *s)
+{
+    const Model *m = s->m;
+    uint64_t good = 0;
+    for (uint32_t i = 0; i < m->embed_bit.n; i++)
+        if (s->pilot[m->embed_bit.col[i]] != 0) return false;
+    for (uint32_t i = 0; i < m->embed_kind.n; i++) {
+        float p = s->pilot[m->embed_kind.col[i]];
+        if (p != 0 && m->embed_kind.value[i] != ldexpf(p, m->pilot_scale)) return false;
+        good += p != 0;
+    }
+    return good == (uint64_t)m->npilots * m->nkinds;
+}
+
+static bool pilots_fix_norm(const Sparse *s)
+{
+    const Model *m = s->m;
+    float sum = 0;
+    for (uint32_t c = 0; c < m->geo.hidden; c++) {
+        float x = ldexpf(s->pilot[c], m->pilot_scale);
+        sum += x * x;
+    }
+    return rsqrtf(sum / (float)m->geo.hidden + m->geo.eps) == ldexpf(1, -m->pilot_scale);
+}
+
+static bool pilots_hold(Sparse *s)
+{
+    const Model *m = s->m;
+    for (uint32_t i = 0; i < m->npilots; i++) s->pilot[m->pilot[i]] = m->pilot_value[i];
+    if (!pilots_fix_norm(s) || !embeddings_have_pilots(s)) return false;
+    for (uint32_t i = 0; i < m->geo.layers; i++) {
+        const Layer *l = &m->layer[i];
+        if (writes_pilots(s, &l->t[T_DOWN]) || writes_pilots(s, &l->t[l->full ? T_O_PROJ : T_OUT])) return false;
+    }
+    return true;
+}
+
+/* ---- opening: MLP ---- */
+static bool no_fill(const Tensor *t) { return t[T_GATE].fill == 0 && t[T_UP].fill == 0 && t[T_DOWN].fill == 0; }
+
+static void down_columns(Mlp *l, Pool *p, const Tensor *down, uint32_t units)
+{
+    l->down = pool_array(p, down->n, sizeof *l->down);
+    for (uint32_t i = 0; i < down->n; i++) l->unit[down->col[i]].last++;
+    for (uint32_t u = 0, at = 0; u < units; u++) {
+        uint32_t n = l->unit[u].last;
+        l->unit[u].first = l->unit[u].last = at;
+        at += n;
+    }
+    for (uint32_t i = 0; i < down->n; i++) l->down[l->unit[down->col[i]].last++] = (Entry){(uint32_t)down->row[i], down->value[i]};
+}
+
+/* Units whose gate, up or down is all zero do nothing and get no form. */
+static bool mlp_make(Mlp *l, Sparse *s, const Tensor *t, const Basis *basis)
+{
+    uint32_t units = s->m->geo.intermediate, *key = xrealloc(NULL, units * sizeof *key);
+    Matrix gate, up;
+    Forms f;
+    if (!no_fill(t)) return false;
+    matrix_make(&gate, s->pool, &t[T_GATE], false, NULL);
+    matrix_make(&up, s->pool, &t[T_UP], false, NULL);
+    forms_init(&f);
+    forms_init(&l->up);
+    l->unit = pool_array(s->pool, units, sizeof *l->unit);
+    down_columns(l, s->pool, &t[T_DOWN], units);
+    for (uint32_t u = 0; u < units; u++) {
+        uint32_t g = gate.start[u], ng = gate.start[u + 1] - g, w = up.start[u], nw = up.start[u + 1] - w;
+        key[u] = UINT32_MAX;
+        if (ng == 0 || nw == 0 || l->unit[u].first == l->unit[u].last) continue;
+        key[u] = forms_add(&f, basis, gate.col + g, gate.value + g, ng, 1);
+        l->unit[u].up = forms_add(&l->up, basis, up.col + w, up.value + w, nw, 1);
+    }
+    gates_make(&l->gate, s->pool, &f, s->m->geo.hidden, true);
+    l->units = lists_make(s->pool, key, units, f.n);
+    l->due = pool_array(s->pool, units, sizeof *l->due);
+    l->product = pool_array(s->pool, units, sizeof *l->product);
+    forms_free(&f);
+    free(key);
+    return true;
+}
+
+/* ---- opening: the rest ---- */
+static bool layer_make(Sparse *s, uint32_t i)
+{
+    const Layer *src = &s->m->layer[i];
+    SparseLayer *l = &s->layer[i];
+    const Basis *post = find_basis(s, &src->t[T_POST_NORM]);
+    l->input = find_basis(s, &src->t[T_INPUT_NORM]);
+    if (!l->input || !post || !mlp_make(&l->mlp, s, src->t, post)) return false;
+    if (src->full) return (l->attention = attention_make(s->m, i, s->pool, false, NULL)) != NULL;
+    return (l->delta = delta_make(s->m, i, l->input, s->pool)) != NULL;
+}
+
+static bool same_code(const SparseHead *h, const Model *m, uint32_t a, uint32_t b)
+{
+    return m->kind[a].width == m->kind[b].width &&
+           memcmp(h->bit_form + a * m->max_width, h->bit_form + b * m->max_width, m->kind[a].width * sizeof *h->bit_form) == 0;
+}
+
+static bool head_open(Sparse *s)
+{
+    const Model *m = s->m;
+    SparseHead *h = &s->head;
+    const Basis *basis = find_basis(s, &m->final_norm);
+    Matrix kind, bit;
+    uint32_t nbits = m->nkinds * m->max_width;
+    if (!basis) return false;
+    matrix_make(&kind, s->pool, &m->head_kind, false, NULL);
+    matrix_make(&bit, s->pool, &m->head_bit, false, NULL);
+    forms_init(&h->forms);
+    h->kind_form = pool_array(s->pool, m->nkinds, sizeof *h->kind_form);
+    h->bit_form = pool_array(s->pool, nbits, sizeof *h->bit_form);
+    h->code_of = pool_array(s->pool, m->nkinds, sizeof *h->code_of);
+    h->payload = pool_array(s->pool, m->nkinds, sizeof *h->payload);
+    h->margin = pool_array(s->pool, m->nkinds, sizeof *h->margin);
+    for (uint32_t k = 0; k < m->nkinds; k++)
+        h->kind_form[k] = forms_add(&h->forms, basis, kind.col + kind.start[k], kind.value + kind.start[k], kind.start[k + 1] - kind.start[k], 1);
+    for (uint32_t b = 0; b < nbits; b++)
+        h->bit_form[b] = forms_add(&h->forms, basis, bit.col + bit.start[b], bit.value + bit.start[b], bit.start[b + 1] - bit.start[b], 1);
+    for (uint32_t k = 0; k < m->nkinds; k++)
+        while (!same_code(h, m, h->code_of[k], k)) h->code_of[k]++;
+    h->value = pool_array(s->pool, h->forms.n, sizeof *h->value);
+    return true;
+}
+
+static bool sparse_make(Sparse *s)
+{
+    const Model *m = s->m;
+    uint32_t n = m->geo.hidden;
+    s->pilot = pool_array(s->pool, n, sizeof *s->pilot);
+    s->basis = pool_array(s->pool, 2 * (size_t)m->geo.layers + 1, sizeof *s->basis);
+    s->layer = pool_array(s->pool, m->geo.layers, sizeof *s->layer);
+    s->s = (Stream){n, (n + 63) / 64, pool_array(s->pool, n, sizeof(float)), pool_array(s->pool, (n + 63) / 64, sizeof(uint64_t))};
+    s->u = pool_array(s->pool, n, sizeof *s->u);
+    s->mix = pool_array(s->pool, n, sizeof *s->mix);
+    matrix_make(&s->kinds, s->pool, &m->embed_kind, false, NULL);
+    matrix_make(&s->bits, s->pool, &m->embed_bit, false, NULL);
+    if (!pilots_hold(s) || !head_open(s)) return false;
+    for (uint32_t i = 0; i < m->geo.layers; i++)
+        if (!layer_make(s, i)) return false;
+    return true;
+}
+
+static void sparse_close(void *self)
+{
+    Sparse *s = self;
+    if (s->dense) dense_backend.close(s->dense);
+    for (uint32_t i = 0; s->layer && i < s->m->geo.layers; i++) {
+        delta_close(s->layer[i].delta);
+        attention_close(s->layer[i].attention);
+        forms_free(&s->layer[i].mlp.up);
+    }
+    forms_free(&s->head.forms);
+    pool_free(s->pool);
+}
+
+static void *sparse_open(const Model *m, const BackendOptions *o, char **err)
+{
+    if (!model_fits(m, err)) return NULL;
+    Pool *p = pool_new();
+    Sparse *s = pool_alloc(p, sizeof *s);
+    s->m = m;
+    s->opt = *o;
+    s->pool = p;
+    if (sparse_make(s) || (s->dense = dense_backend.open(m, o, err)) != NULL) return s;
+    sparse_close(s);
+    return NULL;
+}
+
+/* ---- one token ---- */
+static void embed_row(Sparse *s, const Matrix *m, uint32_t row)
+{
+    for (uint32_t i = m->start[row]; i < m->start[row + 1]; i++)
+        if (s->pilot[m->col[i]] == 0) stream_add(&s->s, (uint32_t)m->col[i], m->value[i]);
+}
+
+static void embed(Sparse *s, uint32_t token)
+{
+    const ChipKind *k = model_kind(s->m, token);
+    memset(s->s.x, 0, s->s.n * sizeof *s->s.x);
+    memset(s->s.live, 0, s->s.words * sizeof *s->s.live);
+    if (!k) return;
+    uint32_t index = (uint32_t)(k - s->m->kind);
+    embed_row(s, &s->kinds, index);
+    for (uint32_t p = token - k->base; p; p &= p - 1) embed_row(s, &s->bits, index * s->m->max_width + (uint32_t)__builtin_ctz(p));
+}
+
+/* All products are computed before any is added: units read the stream as it was before the MLP. */
+static void mlp_step(Mlp *l, Stream *s, bool bf16)
+{
+    uint32_t n = gates_eval(&l->gate, s), due = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        float g = cast(bf16, siluf(cast(bf16, l->gate.value[i])));
+        uint32_t form = l->gate.on[i];
+        for (uint32_t k = l->units.start[form]; k < l->units.start[form + 1]; k++) {
+            uint32_t u = l->units.item[k];
+            float p = cast(bf16, g * cast(bf16, form_value(&l->up, l->unit[u].up, s->x)));
+            if (p == 0) continue;
+            l->due[due] = u;
+            l->product[due++] = p;
+        }
+    }
+    for (uint32_t i = 0; i < due; i++) {
+        const Unit *u = &l->unit[l->due[i]];
+        for (uint32_t k = u->first; k < u->last; k++) stream_add(s, l->down[k].at, l->down[k].w * l->product[i]);
+    }
+}
+
+/* The residual with its pilots, as the dense back end has it. */
+static const float *whole_residual(const Sparse *s, float *x)
+{
+    for (uint32_t c = 0; c < s->s.n; c++) x[c] = s->pilot[c] != 0 ? ldexpf(s->pilot[c], s->m->pilot_scale) : s->s.x[c];
+    return x;
+}
+
+static void probe(Sparse *s, int layer, const char *what)
+{
+    if (s->opt.probe) s->opt.probe(s->opt.probe_ctx, layer, what, whole_residual(s, s->mix), s->s.n);
+}
+
+/* An attention layer that does something is computed in full; the no-op kind costs nothing. */
+static void attend(Sparse *s, SparseLayer *l)
+{
+    for (uint32_t c = 0; c < s->s.n; c++) s->u[c] = cast(s->m->bf16, (s->pilot[c] != 0 ? s->pilot[c] : s->s.x[c]) * l->input->gain[c]);
+    attention_step(l->attention, s->u, s->mix);
+    for (uint32_t c = 0; c < s->s.n; c++)
+        if (s->mix[c] != 0) stream_add(&s->s, c, s->mix[c]);
+}
+
+static uint32_t argmax(Sparse *s)
+{
+    const Model *m = s->m;
+    SparseHead *h = &s->head;
+    uint32_t best = 0;
+    float top = -INFINITY;
+    for (uint32_t i = 0; i < h->forms.n; i++) h->value[i] = form_value(&h->forms, i, s->s.x);
+    for (uint32_t k = 0; k < m->nkinds; k++) {
+        uint32_t first = h->code_of[k];
+        if (first == k) {
+            h->payload[k] = 0;
+            h->margin[k] = 0;
+            for (uint32_t i = 0; i < m->kind[k].width; i++) {
+                float b = h->value[h->bit_form[k * m->max_width + i]];
+                h->payload[k] |= (uint32_t)(b > 0) << i;
+                h->margin[k] += fabsf(b);
+            }
+        }
+        float score = cast(m->bf16, h->value[h->kind_form[k]] + h->margin[first]);
+        if (score > top) {
+            top = score;
+            best = k;
+        }
+    }
+    if (m->end < m->geo.vocab && top < 0) return m->end; /* an unused row's logit is 0 */
+    return m->kind[best].base + h->payload[h->code_of[best]];
+}
+
+static uint32_t forward(Sparse *s, uint32_t token)
+{
+    embed(s, token);
+    probe(s, -1, "embed");
+    for (uint32_t i = 0; i < s->m->geo.layers; i++) {
+        SparseLayer *l = &s->layer[i];
+        if (l->delta) delta_step(l->delta, &s->s);
+        else if (!attention_idle(l->attention)) attend(s, l);
+        probe(s, (int)i, "mixer");
+        mlp_step(&l->mlp, &s->s, s->m->bf16);
+        probe(s, (int)i, "mlp");
+    }
+    return argmax(s);
+}
+
+static uint32_t sparse_run(void *self, uint32_t token, uint32_t *out, uint32_t max)
+{
+    Sparse *s = self;
+    if (s->dense) return dense_backend.run(s->dense, token, out, max);
+    for (uint32_t n = 0; n < max;) {
+        out[n++] = token = forward(s, token);
+        const ChipKind *k = model_kind(s->m, token);
+        if (!k || k->role != CHIP_TRACE) return n;
+    }
+    return max;
+}
+
+static void sparse_get(void *self, uint32_t layer, uint32_t head, uint32_t row, float *lanes)
+{
+    Sparse *s = self;
+    if (s->dense) dense_backend.get(s->dense, layer, head, row, lanes);
+    else delta_get(s->layer[layer].delta, head, row, lanes);
+}
+
+static void sparse_set(void *self, uint32_t layer, uint32_t head, uint32_t row, const float *lanes)
+{
+    Sparse *s = self;
+    if (s->dense) dense_backend.set(s->dense, layer, head, row, lanes);
+    else delta_set(s->layer[layer].delta, head, row, lanes);
+}
+
+const Backend sparse_backend = {"sparse", sparse_open, sparse_run, sparse_get, sparse_set, sparse_close};
