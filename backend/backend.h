@@ -184,7 +184,7 @@ typedef struct {
     bool bf16;
     uint64_t vocab;          /* largest vocabulary; 0: no limit */
     unsigned payload;        /* payload bits; 0: chosen */
-    bool verbose;
+    bool plan_only;          /* stop before the weights */
 } BuildOptions;
 
 /* ---- expr.c ---- */

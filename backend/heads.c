@@ -174,8 +174,9 @@ static void emit_keys(Heads *h, const Block *b, uint32_t key)
     }
 }
 
-/* The pre-activation of the accumulator's beta = 2^-44: the float32 nearest to -ln(2^44 - 1), or the bf16 number that gives it exactly. */
-static double acc_logit(const Chip *c) { return c->bf16 ? -30.5 : (double)(float)(-LOG2_ACC * 0.69314718055994530942); }
+/* What lifts beta's logit from -HOT to that of the accumulator's 2^-44: in float32 as near to -ln(2^44 - 1) as the sum allows (the
+ * increment is off by at most 4e-6 of itself), in bf16 the logit -30.5, whose sigmoid rounds to 2^-44. */
+static double acc_lift(const Chip *c) { return c->bf16 ? HOT - 30.5 : (double)(float)(HOT - LOG2_ACC * 0.69314718055994530942); }
 
 static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, unsigned lane)
 {
@@ -196,7 +197,7 @@ static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, u
     }
     l = decided(l);
     chip_form(c, h->b, head, l, HOT);
-    if (q->cnt_bits && lane == 0) chip_form(c, h->b, head, p->bump, HOT + acc_logit(c));
+    if (q->cnt_bits && lane == 0) chip_form(c, h->b, head, p->bump, acc_lift(c));
 }
 
 static void emit_cell(Heads *h, const Block *b, uint32_t head, uint32_t group, uint32_t k)

@@ -1,0 +1,123 @@
+/* build.c: the back end's stages in order, on one screen, and the report. */
+#include "build.h"
+#include <stdlib.h>
+#include <string.h>
+
+static char *netlist_text(const Circuit *c)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *f = open_memstream(&text, &n);
+    if (!f) die("out of memory");
+    circuit_print(c, f);
+    fclose(f);
+    return text;
+}
+
+Build build_machine(Circuit *c, const BuildOptions *o)
+{
+    Build b = {.options = *o};
+    BuildOptions *opt = xalloc(sizeof *opt);
+    *opt = *o;
+    char *netlist = netlist_text(c);
+    b.modes = xalloc(sizeof *b.modes);
+    *b.modes = modes_choose(c);
+    b.protocol = protocol_derive(b.modes, opt);
+    if (opt->vocab && b.protocol->vocab > opt->vocab) {
+        b.error = xfmt("the machine needs a vocabulary of %llu tokens", (unsigned long long)b.protocol->vocab);
+        return b;
+    }
+    Net *n = pass_build(b.protocol);
+    uint32_t limit = opt->target->native ? 0 : opt->target->hidden - 8;
+    b.plan = plan_make(b.protocol, n, opt, limit);
+    if (o->plan_only) return b;
+    b.chip = blocks_make(b.plan, netlist);
+    b.error = b.chip->error;
+    return b;
+}
+
+/* ---- report ---- */
+
+static const char *const mode_name[] = {[MODE_CONST] = "constant", [MODE_DIRECT] = "direct", [MODE_FED] = "fed back", [MODE_TAIL] = "tail", [MODE_HOST] = "host"};
+
+static void print_states(const Build *b, FILE *out)
+{
+    const Circuit *c = b->modes->c;
+    for (uint32_t s = 0; s < c->states.n; s++) {
+        const State *st = &c->states.data[s];
+        fprintf(out, "  %-12s %6u x %-2u  %-8s layers", st->name, st->rows, st->width, mode_name[b->modes->mode[s]]);
+        for (uint32_t i = 0; i < b->plan->ports.n; i++) {
+            const Port *q = b->plan->ports.data[i].port;
+            if (q->kind == PORT_STATE && q->state == s) fprintf(out, " %d", q->home);
+        }
+        if ((int)s == b->modes->tail && b->modes->cnt_bits) fprintf(out, "  (counts silently over %u bits)", b->modes->cnt_bits);
+        fputc('\n', out);
+    }
+}
+
+static void print_kinds(const Build *b, FILE *out)
+{
+    const Protocol *p = b->protocol;
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        const Kind *x = &p->kinds.data[k];
+        fprintf(out, "  %8u  %-24s %2u bits  %-6s%s%s%s\n", x->base, x->name, x->width, role_name[x->role], x->last ? "  ends the step" : "",
+                x->hold ? ", inner pass" : "", x->message ? xfmt("  \"%s\"", x->message) : "");
+    }
+}
+
+/* The longest chain: from the latest output down to a memory read, with the lines that made it. */
+static void print_path(const Build *b, FILE *out)
+{
+    const Net *n = b->plan->net;
+    Node at = 0;
+    for (uint32_t k = 0; k < n->kind_out.n; k++) {
+        Node x = lit_node(n->kind_out.data[k]);
+        if (n->nodes.data[x].time > n->nodes.data[at].time) at = x;
+    }
+    fprintf(out, "critical path (time: line):");
+    while (at) {
+        const NodeInfo *x = &n->nodes.data[at];
+        fprintf(out, " %d:%u%s", x->time, x->span.line, x->kind == N_PORT ? xfmt("(%s)", n->ports.data[x->port].name) : "");
+        Node next = 0;
+        int best = -2;
+        if (x->kind == N_PORT) {
+            const Port *q = &n->ports.data[x->port];
+            for (uint32_t i = 0; i < q->nraddr; i++)
+                if (n->nodes.data[lit_node(q->raddr[i])].time > best) next = lit_node(q->raddr[i]), best = n->nodes.data[next].time;
+        } else if (x->kind != N_TOKEN) {
+            Lin all = x->impl.lin;
+            for (uint32_t i = 0; i < x->impl.n; i++) {
+                int32_t m;
+                all = lin_add(lin_add(all, term_gate(x->impl.t[i], &m), 1), x->impl.t[i].up, 1);
+            }
+            for (uint32_t i = 0; i < all.n; i++)
+                if (n->nodes.data[all.t[i].node].time > best) next = all.t[i].node, best = n->nodes.data[next].time;
+        }
+        at = next;
+    }
+    fputc('\n', out);
+}
+
+void build_report(const Build *b, FILE *out)
+{
+    const Chip *c = b->chip;
+    const Plan *p = b->plan;
+    fprintf(out, "machine: %s\ntarget: %s, %s\n", b->modes->c->name, b->options.target->name, b->options.bf16 ? "bfloat16" : "float32");
+    fprintf(out, "layers: %u (and a no-op attention layer)\n", p->layers);
+    uint64_t units = 0;
+    for (unsigned l = 0; l < p->layers; l++) units += p->mlp[l].units.n;
+    fprintf(out, "units: %llu (", (unsigned long long)units);
+    for (unsigned l = 0; l < p->layers; l++) fprintf(out, "%s%u", l ? " " : "", p->mlp[l].units.n);
+    fprintf(out, " by layer)\n");
+    if (c) fprintf(out, "nonzeros: %llu without vocabulary\n", (unsigned long long)c->nonzeros);
+    fprintf(out, "channels: %u used", p->nchannels);
+    if (c) fprintf(out, " of %u", c->hidden);
+    fprintf(out, ", %u erased for reuse\n", p->erased);
+    if (c) fprintf(out, "geometry: hidden %u, mlp %u, key heads %u, value heads %u, dk %u, dv %u\n", c->hidden, c->mlp, c->nk, c->nv, c->dk, c->dv);
+    fprintf(out, "vocabulary: %llu tokens, payload %u bits\n", (unsigned long long)b->protocol->vocab, b->protocol->payload);
+    print_path(b, out);
+    fprintf(out, "state:\n");
+    print_states(b, out);
+    fprintf(out, "tokens:\n");
+    print_kinds(b, out);
+}

@@ -1,0 +1,19 @@
+/* build.h: the back end for its users: the command line, the checker, the tests. */
+#ifndef TAPEOUT_BUILD_H
+#define TAPEOUT_BUILD_H
+#include "chip.h"
+
+typedef struct {
+    BuildOptions options;
+    Modes *modes;
+    Protocol *protocol;
+    Plan *plan;
+    Chip *chip;        /* NULL with options.plan_only */
+    const char *error; /* NULL, or why the target cannot hold the machine */
+} Build;
+
+/* Compiles an optimised circuit (ops are added to it). Write the result with chip_write(b.chip, path). */
+Build build_machine(Circuit *c, const BuildOptions *o);
+/* Layers, critical path, units, non-zeros, channels, state elements and token kinds, as text. */
+void build_report(const Build *b, FILE *out);
+#endif
