@@ -69,6 +69,8 @@ typedef struct {
 /* Loads `path` and what it imports. NULL after at least one printed error (error_count() of dsl.h says how many).
  * A file without a machine (a library) gives an empty circuit and its constant tests. */
 Design *design_load(const char *path, const Define *defines, unsigned ndefines);
+/* The same for a text of `len` bytes with a NUL behind it, imports relative to the working directory: for the fuzzer. */
+Design *design_load_text(const char *name, const char *text, size_t len);
 
 /* ---- testblock.c ---- */
 /* What a level of the pipeline offers so that test blocks run on it. `step` makes one pass of the machine (not necessarily a
