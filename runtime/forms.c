@@ -19,6 +19,8 @@ void forms_init(Forms *f)
     memset(f->slot, 0xff, f->nslots * sizeof *f->slot);
     f->start = xrealloc(NULL, sizeof *f->start);
     f->start[0] = 0;
+    vec_push(&f->e, ((Entry){0, 0})); /* so that e.data is never NULL */
+    f->e.n = 0;
 }
 
 void forms_free(Forms *f)

@@ -123,7 +123,7 @@ typedef struct {
 static bool install_rows(Install *in, const ChipState *s)
 {
     for (uint32_t r = 0; r < s->nrow_init; r++) write_row(in->b, in->self, s, r, s->row_init[r], in->lanes);
-    return true;
+    return s->nrow_init || install_zero(in, s);
 }
 
 /* Rows that the file does not cover stay unwritten, which reads as 0. */
@@ -162,9 +162,10 @@ static bool install_symbol(Install *in, const ChipState *s)
     return install_value(in, s, s->symbol, value);
 }
 
+/* A register is written even where it is 0: one that counts is added to before it is ever replaced, so its pilots must stand. */
 static bool install_zero(Install *in, const ChipState *s)
 {
-    (void)in, (void)s;
+    if (s->rows == 1) write_row(in->b, in->self, s, 0, 0, in->lanes);
     return true;
 }
 

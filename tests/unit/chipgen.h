@@ -194,7 +194,9 @@ static inline Bytes gen_finish(Gen *g)
     Text h = {0};
     Bytes body = {xrealloc(NULL, 1), 0};
     text_add(&h, "{\"__metadata__\":{\"format\":\"tapeout-chip\",\"tapeout\":\"");
-    text_quoted(&h, gen_manifest(g));
+    char *manifest = gen_manifest(g);
+    text_quoted(&h, manifest);
+    free(manifest);
     text_add(&h, "\"}");
     for (uint32_t i = 0; i < g->t.n; i++) {
         GenTensor *t = g->t.data[i];

@@ -4,7 +4,7 @@
 #include "chipgen.h"
 
 static int failures;
-#define CHECK(cond, ...) ((cond) ? 0 : (failures++, fprintf(stderr, "%s:%d: ", __FILE__, __LINE__), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr)))
+#define CHECK(cond, ...) ((void)((cond) || (failures++, fprintf(stderr, "%s:%d: ", __FILE__, __LINE__), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))))
 
 static Gen *gen_new(bool bf16)
 {
