@@ -100,6 +100,13 @@ static void choose_geometry(Chip *c)
 
 static const char *layer_name(unsigned l, const char *rest) { return xfmt("model.layers.%u.%s", l, rest); }
 
+static bool is_and(Lin g)
+{
+    bool ones = g.n > 0;
+    for (uint32_t i = 0; i < g.n; i++) ones &= g.t[i].coef == 1 || g.t[i].coef == -1;
+    return ones;
+}
+
 static void emit_mlp(Chip *c, unsigned l)
 {
     const Mlp *m = l < c->plan->layers ? &c->plan->mlp[l] : NULL;
@@ -112,9 +119,7 @@ static void emit_mlp(Chip *c, unsigned l)
     for (uint32_t u = 0; m && u < m->units.n; u++) {
         const Unit *x = &m->units.data[u];
         Lin g = x->gate;
-        if (x->gmax == 1 && g.n) { /* a bit: 2L - 1, so that a half-wrong L still decides */
-            g = lin_add(lin_const(-1), g, 2);
-        }
+        if (x->gmax == 1 && is_and(g)) g = lin_add(lin_const(-1), g, 2); /* 2L - 1: an L that is wrong by a third still decides */
         chip_form(c, gate, u, g, GATE);
         chip_form(c, up, u, x->up, 1);
         for (uint32_t i = 0; i < x->out.n; i++) chip_put(c, down, x->out.data[i].ch, u, x->out.data[i].coef / GATE);

@@ -174,9 +174,20 @@ static void emit_keys(Heads *h, const Block *b, uint32_t key)
     }
 }
 
-/* What lifts beta's logit from -HOT to that of the accumulator's 2^-44: in float32 as near to -ln(2^44 - 1) as the sum allows (the
- * increment is off by at most 4e-6 of itself), in bf16 the logit -30.5, whose sigmoid rounds to 2^-44. */
+/* What lifts beta's logit from -HOT to that of the accumulator's 2^-44: in bf16 to -30.5, whose sigmoid rounds to 2^-44; in float32 as near
+ * to -ln(2^44 - 1) as the sum allows. */
 static double acc_lift(const Chip *c) { return c->bf16 ? HOT - 30.5 : (double)(float)(HOT - LOG2_ACC * 0.69314718055994530942); }
+
+/* The value whose product with that beta is HOT: 2^44 HOT in bf16; in float32 the neighbour of HOT / beta for which the rounded product
+ * is exact. Another exp may give a beta some ulps away; the count then drifts by as much of itself, which its reader allows for. */
+static double acc_value(const Chip *c)
+{
+    if (c->bf16) return ldexp(HOT, LOG2_ACC);
+    float beta = 1.0f / (1.0f + expf((float)(HOT - acc_lift(c)))), v = HOT / beta;
+    if (beta * v < HOT) v = nextafterf(v, INFINITY);
+    if (beta * v > HOT) v = nextafterf(v, 0);
+    return v;
+}
 
 static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, unsigned lane)
 {
@@ -214,7 +225,7 @@ static void emit_cell(Heads *h, const Block *b, uint32_t head, uint32_t group, u
             put_conv(h, row, q->data_tap[bit]);
         } else {
             for (unsigned i = 0; i < q->cnt_bits; i++) chip_form(c, h->qkv, row, p->data[q->cnt_lo + i], ldexp(HOT, (int)i));
-            chip_form(c, h->qkv, row, p->bump, ldexp(HOT, LOG2_ACC));
+            chip_form(c, h->qkv, row, p->bump, acc_value(c));
             put_conv(h, row, 0);
         }
     }

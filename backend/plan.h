@@ -60,6 +60,9 @@ typedef struct PlanSim PlanSim;
 PlanSim *plansim_new(const Plan *p, const Image *image);
 /* The token that follows `token`. */
 uint32_t plansim_step(PlanSim *s, uint32_t token);
+/* Called with the data channels after the embedding and after every block, as the dense executor's probe is. */
+typedef void PlanProbe(void *ctx, int layer, const char *what, const double *channels);
+void plansim_probe(PlanSim *s, PlanProbe *probe, void *ctx);
 uint64_t plansim_get(const PlanSim *s, uint32_t state, uint32_t row);
 const Kind *plan_kind(const Plan *p, uint32_t token, uint32_t *payload);
 #endif

@@ -18,6 +18,8 @@ struct PlanSim {
     double *h;          /* channels; fractions appear only inside a unit's halves and cancel */
     PortState *port;
     uint64_t now;       /* tokens so far */
+    PlanProbe *probe;
+    void *probe_ctx;
 };
 
 static int64_t form_value(const PlanSim *s, Lin f)
@@ -208,12 +210,21 @@ uint32_t plansim_step(PlanSim *s, uint32_t token)
         int b = p->p->tok.data[p->embed.data[i].tok].by_kind.data[k];
         s->h[p->embed.data[i].ch] = b == TOK_ONE ? 1 : b == TOK_ZERO ? 0 : payload >> b & 1;
     }
+    if (s->probe) s->probe(s->probe_ctx, -1, "embed", s->h);
     for (unsigned l = 0; l < p->layers; l++) {
         run_ports(s, (int)l);
+        if (s->probe) s->probe(s->probe_ctx, (int)l, "mixer", s->h);
         run_units(s, &p->mlp[l]);
+        if (s->probe) s->probe(s->probe_ctx, (int)l, "mlp", s->h);
     }
     s->now++;
     return decide(s);
+}
+
+void plansim_probe(PlanSim *s, PlanProbe *probe, void *ctx)
+{
+    s->probe = probe;
+    s->probe_ctx = ctx;
 }
 
 uint64_t plansim_get(const PlanSim *s, uint32_t state, uint32_t row)
