@@ -120,6 +120,13 @@ typedef struct {
     char **err;
 } Install;
 
+/* A register is written even where it is 0: one that counts is added to before it is ever replaced, so its pilots must stand. */
+static bool install_zero(Install *in, const ChipState *s)
+{
+    if (s->rows == 1) write_row(in->b, in->self, s, 0, 0, in->lanes);
+    return true;
+}
+
 static bool install_rows(Install *in, const ChipState *s)
 {
     for (uint32_t r = 0; r < s->nrow_init; r++) write_row(in->b, in->self, s, r, s->row_init[r], in->lanes);
@@ -160,13 +167,6 @@ static bool install_symbol(Install *in, const ChipState *s)
     uint64_t value = s->nrow_init ? s->row_init[0] : 0;
     if (in->image) in->image->symbol(in->image, s->symbol, &value);
     return install_value(in, s, s->symbol, value);
-}
-
-/* A register is written even where it is 0: one that counts is added to before it is ever replaced, so its pilots must stand. */
-static bool install_zero(Install *in, const ChipState *s)
-{
-    if (s->rows == 1) write_row(in->b, in->self, s, 0, 0, in->lanes);
-    return true;
 }
 
 bool state_install(const Model *m, const Backend *b, void *self, const Image *image, char **err)
