@@ -123,6 +123,7 @@ static Program *gather(NodeList *decls, uint32_t root)
 {
     Program *p = xalloc(sizeof *p);
     Gather g = { .p = p };
+    p->root = root;
     for (uint32_t i = 0; i < decls->n; i++) {
         Node *n = decls->data[i];
         if (n->kind == N_MACHINE) {

@@ -447,11 +447,11 @@ static void function(Check *c, Node *n)
 {
     c->proc = n;
     c->pure = n->kind == N_FN ? n : NULL;
-    type(c, n->a, false);
     for (uint32_t i = 0; i < n->list.n; i++) {
         type(c, n->list.data[i]->a, true);
         declare(c, n->list.data[i], LOCAL_VALUE);
     }
+    type(c, n->a, false); /* the result's width may depend on the parameters */
     if (n->b->kind == N_BLOCK) block(c, n->b);
     else expr(c, n->b);
 }

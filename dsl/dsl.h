@@ -209,6 +209,7 @@ typedef struct {
     Names formats;    /* of the machine and of the top level */
     Names instrs;
     Node *step;
+    uint32_t root;    /* the source whose tests count */
 } Program;
 /* NULL when there were errors. */
 Program *program_check(NodeList *decls, uint32_t root);

@@ -15,6 +15,25 @@ typedef struct {
 #define SPAN(a, b) span_join(a, b)
 typedef struct yyParser yyParser;
 static void syntax_error(yyParser *yyp, int found, Token t);
+
+/* The N of uN. */
+static Big width_of(Token t)
+{
+    Big n;
+    if (literal_value(t.s + 1, t.n - 1, &n) && n >= 1 && n <= 64) return n;
+    error_at(t.span, "found %.*s, expected u1 to u64", t.n > 20 ? 20 : (int)t.n, t.s);
+    return 1;
+}
+
+/* uN(e) is zext(e, N). */
+static Node *sized(Token type, Node *e, Span end)
+{
+    Token zext = { "zext", 4, type.span };
+    Node *n = node(N_INT, type.span, NULL, NULL, NULL);
+    n->value = width_of(type);
+    NodeList *args = list_add(list_add(list_new(), e), n);
+    return node_set_list(node(N_CALL, span_join(type.span, end), node_named(N_NAME, zext, type.span, NULL, NULL, NULL), NULL, NULL), args);
+}
 }
 %token_type { Token }
 %default_type { Node * }
@@ -92,7 +111,7 @@ enumerator(X) ::= ID(N). { X = node_named(N_ENUMERATOR, N, N.span, NULL, NULL, N
 enumerator(X) ::= ID(N) EQUALS expr(V). { X = node_named(N_ENUMERATOR, N, N.span, V, NULL, NULL); }
 
 /* ---- types ---- */
-type(X) ::= TYPE(T). { X = node(N_TYPE, T.span, NULL, NULL, NULL); Token digits = { T.s + 1, T.n - 1, T.span }; if (!literal_value(digits.s, digits.n, &X->value) || X->value < 1 || X->value > 64) { error_at(T.span, "found the type %.*s, expected u1 to u64", (int)T.n, T.s); X->value = 1; } }
+type(X) ::= TYPE(T). { X = node(N_TYPE, T.span, NULL, NULL, NULL); X->value = width_of(T); }
 type(X) ::= ID(N). { X = node_named(N_TYPE, N, N.span, NULL, NULL, NULL); }
 type(X) ::= ID(N) LPAREN expr(E) RPAREN(R). { X = node_named(N_TYPE, N, SPAN(N.span, R.span), E, NULL, NULL); }
 type(X) ::= CONST(K). { X = node_op(N_TYPE, B_NEG, K.span, NULL, NULL); }
@@ -235,12 +254,13 @@ place(X) ::= place(A) LBRACKET expr(I) RBRACKET(R). { X = node(N_INDEX, SPAN(A->
 place(X) ::= place(A) LBRACKET expr(H) COLON expr(L) RBRACKET(R). { X = node(N_SLICE, SPAN(A->span, R.span), A, H, L); }
 place(X) ::= place(A) DOT ID(N). { X = node_named(N_MEMBER, N, SPAN(A->span, N.span), A, NULL, NULL); }
 place(X) ::= place(A) DOT IN(N). { X = node_named(N_MEMBER, N, SPAN(A->span, N.span), A, NULL, NULL); }
-place(X) ::= place(A) DOT TYPE(N). { X = node_named(N_MEMBER, N, SPAN(A->span, N.span), A, NULL, NULL); if (!literal_value(N.s + 1, N.n - 1, &X->value) || X->value < 1 || X->value > 64) { error_at(N.span, "found the view %.*s, expected u1 to u64", (int)N.n, N.s); X->value = 1; } }
+place(X) ::= place(A) DOT TYPE(N). { X = node_named(N_MEMBER, N, SPAN(A->span, N.span), A, NULL, NULL); X->value = width_of(N); }
 place(X) ::= place(A) LPAREN args(L) RPAREN(R). { X = node_set_list(node(N_CALL, SPAN(A->span, R.span), A, NULL, NULL), L); }
 
 atom(X) ::= INT(T). { X = node_int(T); }
 atom(X) ::= STRING(T). { X = node_string(N_STRING, T); }
 atom(X) ::= LPAREN expr(A) RPAREN. { X = A; }
+atom(X) ::= TYPE(T) LPAREN expr(A) RPAREN(R). { X = sized(T, A, R.span); }
 atom(X) ::= LBRACE(K) exprs(L) comma_opt RBRACE(E). { X = node_list(N_CAT, SPAN(K.span, E.span), L, NULL); }
 atom(X) ::= LBRACE(K) expr(N) LBRACE exprs(L) RBRACE RBRACE(E). { X = node(N_REP, SPAN(K.span, E.span), N, node_list(N_CAT, SPAN(K.span, E.span), L, NULL), NULL); }
 atom(X) ::= atom(A) LBRACKET expr(I) RBRACKET(R). { X = node(N_INDEX, SPAN(A->span, R.span), A, I, NULL); }

@@ -65,7 +65,7 @@ static unsigned distance(const char *a, const char *b, unsigned limit)
 const char *names_near(const Names *t, const char *name)
 {
     const char *best = NULL;
-    unsigned limit = strlen(name) > 4 ? 2 : 1, least = limit + 1;
+    unsigned limit = strlen(name) > 4 ? 2 : strlen(name) > 2, least = limit + 1;
     for (uint32_t i = 0; i < t->cap; i++) {
         if (!t->key[i]) continue;
         unsigned d = distance(name, t->key[i], limit);

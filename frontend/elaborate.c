@@ -14,6 +14,7 @@ static bool same_place(Span a, Span b)
 Val fail(Elab *e, Span at, const char *fmt, ...)
 {
     Val error = { .kind = V_ERROR };
+    if (e->mute) return error;
     for (uint32_t i = 0; i < e->reported.n; i++)
         if (same_place(e->reported.data[i], at)) return error;
     vec_push(&e->reported, at);

@@ -132,6 +132,7 @@ typedef struct {
     bool inner;        /* in the body of a loop */
     bool executing;
     bool no_effects;   /* evaluating constants or tests */
+    bool mute;         /* evaluating what is not taken, for its width: errors are not shown */
     bool stop;         /* a limit was reached */
 } Elab;
 
@@ -168,6 +169,8 @@ Ref eval_bits(Elab *e, const Node *n, unsigned width); /* 0: reported */
 Ref to_bits(Elab *e, Val v, unsigned width, Span at);  /* 0: reported */
 Val bits_val(const Elab *e, Ref r);
 bool val_const(const Elab *e, Val v, Big *value);
+/* The width of a branch that is not taken, or 0. */
+unsigned width_untaken(Elab *e, const Node *n);
 unsigned infer(Elab *e, const Node *n); /* the width of n if it can be seen without evaluating it, else 0 */
 /* Brings values of several branches to one width; false: reported. `want` counts when no value has a width. */
 bool unify(Elab *e, Val *v, const Span *at, uint32_t n, unsigned want, unsigned *width);

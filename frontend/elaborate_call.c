@@ -47,7 +47,7 @@ static Val argument(Elab *e, const Node *formal, const Node *arg)
 }
 
 /* The value that the frame returns, selected by the conditions inside the frame. */
-static Val returned(Elab *e, Frame *f, unsigned want, Span at)
+static Val returned(Elab *e, Frame *f, unsigned want)
 {
     uint32_t n = f->returns.n;
     if (!n) return (Val){ .kind = V_VOID };
@@ -64,11 +64,10 @@ static Val returned(Elab *e, Frame *f, unsigned want, Span at)
     unsigned width;
     if (!unify(e, v, spans, n, f->want ? f->want : want, &width)) return error_val;
     for (uint32_t i = 0; i < n; i++) val[i] = v[i].ref;
-    (void)at;
     return bits_val(e, select_value(e, cond, val, n, width, true));
 }
 
-static Val run_body(Elab *e, const Node *g, unsigned want, Span at)
+static Val run_body(Elab *e, const Node *g, unsigned want)
 {
     Frame *f = e->frame;
     if (g->b->kind != N_BLOCK) {
@@ -78,7 +77,7 @@ static Val run_body(Elab *e, const Node *g, unsigned want, Span at)
     exec_block(e, g->b);
     if (e->stop) return error_val;
     if (e->path && (f->want || g->kind == N_FN)) return fail(e, g->name_span, "not every way through '%s' returns a value", g->name);
-    return returned(e, f, want, at);
+    return returned(e, f, want);
 }
 
 static Val inline_call(Elab *e, const Node *n, const Node *g, unsigned want)
@@ -91,12 +90,11 @@ static Val inline_call(Elab *e, const Node *n, const Node *g, unsigned want)
         args[i] = argument(e, g->list.data[i], n->list.data[i]);
         good &= args[i].kind != V_ERROR;
     }
-    unsigned width = g->a ? type_width(e, g->a) : 0;
-    if (!good || (g->a && !width)) return error_val;
+    if (!good) return error_val;
     Frame *f = frame_push(e, g, n->span);
-    f->want = width;
     for (uint32_t i = 0; i < count; i++) local_add(e, g->list.data[i]->name, args[i], NULL);
-    Val v = run_body(e, g, want, n->span);
+    f->want = g->a ? type_width(e, g->a) : 0;
+    Val v = g->a && !f->want ? error_val : run_body(e, g, want);
     frame_pop(e);
     return v;
 }

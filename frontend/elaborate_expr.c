@@ -383,14 +383,24 @@ static Val eval_under(Elab *e, const Node *n, unsigned want, Ref cond, uint32_t 
     return v;
 }
 
+/* The branch that is taken for certain. Where it adapts to any width, the other branches still say which. */
+static Val taken(Elab *e, const Node *n, Node *const *other, uint32_t count, unsigned want)
+{
+    Val v = eval(e, n, want);
+    if (v.kind != V_INT && v.kind != V_WIDEN) return v;
+    for (uint32_t i = 0; i < count && !want; i++)
+        if (other[i] != n) want = width_untaken(e, other[i]);
+    return want ? bits_val(e, to_bits(e, v, want, n->span)) : v;
+}
+
 static Val cond(Elab *e, const Node *n, unsigned want)
 {
     Ref c = eval_bits(e, n->a, 1);
     uint64_t k;
     if (!c) return error_val;
-    if (ir_is_const(e->c, c, &k)) return eval(e, k ? n->b : n->c, want);
     if (!want) want = infer(e, n->b);
     if (!want) want = infer(e, n->c);
+    if (ir_is_const(e->c, c, &k)) return taken(e, k ? n->b : n->c, k ? &n->c : &n->b, 1, want);
     Val v[2] = { eval_under(e, n->b, want, c, 0, 0), eval_under(e, n->c, want, ir_not(e->c, c), 0, 0) };
     const Span at[2] = { n->b->span, n->c->span };
     unsigned width;
@@ -402,8 +412,12 @@ static Val choose(Elab *e, const Node *n, unsigned want)
 {
     Arms arms;
     if (!match_arms(e, n, &arms)) return error_val;
-    if (arms.n == 1) return eval(e, arms.arm[0]->a, want);
-    for (uint32_t i = 0; i < arms.n && !want; i++) want = infer(e, arms.arm[i]->a);
+    for (uint32_t i = 0; i < n->list.n && !want; i++) want = infer(e, n->list.data[i]->a);
+    if (arms.n == 1) {
+        Node **body = xalloc(n->list.n * sizeof *body);
+        for (uint32_t i = 0; i < n->list.n; i++) body[i] = n->list.data[i]->a;
+        return taken(e, arms.arm[0]->a, body, n->list.n, want);
+    }
     Val *v = xalloc(arms.n * sizeof *v);
     Span *at = xalloc(arms.n * sizeof *at);
     Ref *val = xalloc(arms.n * sizeof *val);

@@ -29,16 +29,21 @@ static unsigned infer_call(Elab *e, const Node *n)
 {
     const Node *g = n->a->kind == N_NAME ? n->a->decl : NULL;
     if (n->a->kind == N_MEMBER) return 1;
-    if (g) return g->a && (g->kind == N_FN || g->kind == N_PROC) ? type_width(e, g->a) : 0;
+    if (g) /* a computed width may depend on the parameters */
+        return g->a && !g->a->a && (g->kind == N_FN || g->kind == N_PROC) ? type_width(e, g->a) : 0;
     bool widen = n->a->kind == N_NAME && n->list.n == 2 && (!strcmp(n->a->name, "sext") || !strcmp(n->a->name, "zext"));
     const Node *w = widen ? n->list.data[1] : NULL;
     return w && w->kind == N_INT && w->value > 0 && w->value <= 64 ? (unsigned)w->value : 0;
 }
 
-static unsigned infer_slice(const Node *n)
+static unsigned infer_slice(Elab *e, const Node *n)
 {
-    bool plain = n->b->kind == N_INT && n->c->kind == N_INT && n->b->value < 64 && n->c->value <= n->b->value;
-    return plain ? (unsigned)(n->b->value - n->c->value) + 1 : 0;
+    Big hi, lo;
+    bool mute = e->mute;
+    e->mute = true; /* evaluating the slice itself will say what is wrong */
+    bool known = eval_const(e, n->b, &hi) && eval_const(e, n->c, &lo);
+    e->mute = mute;
+    return known && lo >= 0 && hi >= lo && hi < 64 ? (unsigned)(hi - lo) + 1 : 0;
 }
 
 static unsigned infer_cat(Elab *e, const Node *n)
@@ -79,7 +84,7 @@ static unsigned infer_node(Elab *e, const Node *n)
     case N_UNARY: return n->op == B_NOT ? 1 : infer(e, n->a);
     case N_BINARY: return infer_binary(e, n);
     case N_INDEX: return infer_index(e, n);
-    case N_SLICE: return infer_slice(n);
+    case N_SLICE: return infer_slice(e, n);
     case N_CALL: return infer_call(e, n);
     case N_CAT: return infer_cat(e, n);
     case N_CHOOSE: return infer_arms(e, n);
@@ -89,6 +94,16 @@ static unsigned infer_node(Elab *e, const Node *n)
     }
     default: return 0;
     }
+}
+
+unsigned width_untaken(Elab *e, const Node *n)
+{
+    bool mute = e->mute, quiet = e->no_effects;
+    e->mute = e->no_effects = true;
+    Val v = eval(e, n, 0);
+    e->mute = mute;
+    e->no_effects = quiet;
+    return width_of(v);
 }
 
 unsigned infer(Elab *e, const Node *n)

@@ -130,8 +130,8 @@ static void store_pass(Elab *e, const Iterate *it, Path *wait, Ref last)
 void exec_iterate(Elab *e, const Node *n)
 {
     Iterate it = { .n = n, .path = e->path };
-    if (e->inner) {
-        fail(e, n->span, "found iterate inside iterate");
+    if (e->inner || e->no_effects) {
+        fail(e, n->span, e->inner ? "found iterate inside iterate" : "found iterate in a constant");
         return;
     }
     if (!loop_bounds(e, &it) || !alone(e, n)) return;

@@ -1,4 +1,4 @@
-/* elaborate_test.c: test blocks to lists of actions on named state elements. */
+/* elaborate_test.c: test blocks to lists of actions on named state elements. Those of imported files are left out. */
 #include "elaborate.h"
 
 /* Bits [shift, shift + width) of one row. */
@@ -141,6 +141,6 @@ void elaborate_tests(Elab *e)
     e->path = e->root;
     for (int k = 0; k < 2; k++)
         for (uint32_t i = 0; i < both[k]->n && !e->stop; i++)
-            if (both[k]->data[i]->kind == N_TEST) test_block(e, both[k]->data[i]);
+            if (both[k]->data[i]->kind == N_TEST && both[k]->data[i]->span.file == e->p->root) test_block(e, both[k]->data[i]);
     e->no_effects = false;
 }
