@@ -164,12 +164,6 @@ static void note_channels(const Forms *f, uint32_t *map)
     for (uint32_t i = 0; i < f->e.n; i++) map[f->e.data[i].at] = 0;
 }
 
-static Stream new_stream(Pool *p, uint32_t n)
-{
-    Stream s = {n, (n + 63) / 64, pool_array(p, n, sizeof(float)), pool_array(p, (n + 63) / 64, sizeof(uint64_t))};
-    return s;
-}
-
 /* Forms over past tokens get channels of their own, numbered densely. */
 static void make_snapshots(Delta *d)
 {
@@ -185,7 +179,7 @@ static void make_snapshots(Delta *d)
     forms_remap(&d->raw, map);
     for (int i = 0; i < PARTS; i++)
         for (uint32_t b = 1; b < g->taps; b++) forms_remap(&d->part[i].forms[b], map);
-    for (uint32_t b = 0; b < g->taps; b++) d->snap[b] = new_stream(d->pool, d->nsnap);
+    for (uint32_t b = 0; b < g->taps; b++) d->snap[b] = stream_new(d->pool, d->nsnap);
     free(map);
 }
 
@@ -436,9 +430,11 @@ void delta_close(Delta *d)
 {
     if (!d) return;
     for (int i = 0; i < PARTS; i++) {
-        for (uint32_t b = 0; b < d->g->taps; b++) forms_free(&d->part[i].forms[b]);
+        for (uint32_t b = 0; b < d->g->taps; b++) forms_free(&d->part[i].forms[b]), gates_close(&d->part[i].gates[b]);
         free(d->part[i].general.data);
     }
+    gates_close(&d->b);
+    gates_close(&d->z);
     forms_free(&d->raw);
     forms_free(&d->a);
     free(d->general.data);
@@ -521,10 +517,12 @@ static void snapshot(Delta *d, const Stream *s)
     memmove(d->snap + 1, d->snap, (taps - 1) * sizeof *d->snap);
     d->snap[0] = oldest;
     memset(oldest.live, 0, oldest.words * sizeof *oldest.live);
+    memset(oldest.odd, 0, oldest.words * sizeof *oldest.odd);
     for (uint32_t i = 0; i < d->nsnap; i++) {
         float x = s->x[d->snap_channel[i]];
         oldest.x[i] = x;
         oldest.live[i >> 6] |= (uint64_t)(x != 0) << (i & 63);
+        oldest.odd[i >> 6] |= (uint64_t)(x != 0 && x != 1) << (i & 63);
     }
 }
 

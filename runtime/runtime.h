@@ -99,7 +99,7 @@ typedef struct {
 
 /* Where the rows [row0, row0 + nrows) of one copy of a state element live: chip.md, "A piece". */
 typedef struct {
-    int32_t head, lane; /* head relative to the group's first; -1, -1: not a cell */
+    int32_t head, lane; /* head relative to the group's first, may be negative; lane -1: not a cell */
 } Cell;
 typedef struct {
     uint32_t layer, head, row0, nrows, group_rows, group_heads;
@@ -113,7 +113,7 @@ typedef struct {
     uint32_t count_low, count_bits;
     float count_unit;
     uint32_t nhead;
-    uint32_t *heads; /* [nhead] the distinct head offsets that bit, pilot and count use */
+    int32_t *heads; /* [nhead] the distinct head offsets that bit, pilot and count use */
 } Piece;
 typedef struct {
     uint32_t n;

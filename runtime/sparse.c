@@ -215,7 +215,7 @@ static bool sparse_make(Sparse *s)
     s->pilot = pool_array(s->pool, n, sizeof *s->pilot);
     s->basis = pool_array(s->pool, 2 * (size_t)m->geo.layers + 1, sizeof *s->basis);
     s->layer = pool_array(s->pool, m->geo.layers, sizeof *s->layer);
-    s->s = (Stream){n, (n + 63) / 64, pool_array(s->pool, n, sizeof(float)), pool_array(s->pool, (n + 63) / 64, sizeof(uint64_t))};
+    s->s = stream_new(s->pool, n);
     s->u = pool_array(s->pool, n, sizeof *s->u);
     s->mix = pool_array(s->pool, n, sizeof *s->mix);
     matrix_make(&s->kinds, s->pool, &m->embed_kind, false, NULL);
@@ -234,6 +234,7 @@ static void sparse_close(void *self)
         delta_close(s->layer[i].delta);
         attention_close(s->layer[i].attention);
         forms_free(&s->layer[i].mlp.up);
+        gates_close(&s->layer[i].mlp.gate);
     }
     forms_free(&s->head.forms);
     pool_free(s->pool);
@@ -264,6 +265,7 @@ static void embed(Sparse *s, uint32_t token)
     const ChipKind *k = model_kind(s->m, token);
     memset(s->s.x, 0, s->s.n * sizeof *s->s.x);
     memset(s->s.live, 0, s->s.words * sizeof *s->s.live);
+    memset(s->s.odd, 0, s->s.words * sizeof *s->s.odd);
     if (!k) return;
     uint32_t index = (uint32_t)(k - s->m->kind);
     embed_row(s, &s->kinds, index);

@@ -1,6 +1,7 @@
 /* sparse.h: what the files of the sparse back end share.
  *
- *   forms.c       rows of a weight matrix as affine forms with the pilot folded away, and finding those that are on
+ *   forms.c       rows of a weight matrix as affine forms with the pilot folded away
+ *   gates.c       finding the forms that are on
  *   delta.c       a Gated DeltaNet layer: heads, their state, reads and writes
  *   sparse.c      the stream, the MLP, the head, the Backend
  *
@@ -14,13 +15,18 @@
 typedef struct {
     uint32_t n, words;
     float *x;       /* [n] */
-    uint64_t *live; /* [words] a bit for every channel that may be non-zero */
+    uint64_t *live; /* [words] channels that are not 0 */
+    uint64_t *odd;  /* [words] channels that are neither 0 nor 1 */
 } Stream;
+
+Stream stream_new(Pool *p, uint32_t n); /* forms.c */
 
 static inline void stream_add(Stream *s, uint32_t channel, float v)
 {
-    s->x[channel] += v;
-    s->live[channel >> 6] |= 1ull << (channel & 63);
+    uint32_t w = channel >> 6, k = channel & 63;
+    float x = s->x[channel] += v;
+    s->live[w] = (s->live[w] & ~(1ull << k)) | (uint64_t)(x != 0) << k;
+    s->odd[w] = (s->odd[w] & ~(1ull << k)) | (uint64_t)(x != 0 && x != 1) << k;
 }
 
 /* ---- forms.c ---- */
@@ -47,6 +53,8 @@ typedef struct {
 void forms_init(Forms *f);
 /* The form of a run of n elements (one matrix row), times `scale`; equal rows give equal numbers. */
 uint32_t forms_add(Forms *f, const Basis *basis, const int32_t *col, const float *value, uint32_t n, float scale);
+/* Appends form i of another list, which must not be there yet. */
+void forms_copy(Forms *to, const Forms *f, uint32_t i);
 /* Renumbers the channels of all forms: at = map[at]. */
 void forms_remap(Forms *f, const uint32_t *map);
 void forms_free(Forms *f);
@@ -58,30 +66,26 @@ static inline float form_value(const Forms *f, uint32_t i, const float *x)
     return sum;
 }
 
-/* Forms by channel, for finding those whose value is on (silu or sigmoid of it is not 0) without looking at the others. */
-typedef struct {
-    uint32_t n, words;   /* forms; words of a mask over blocks of GATE_BLOCK forms */
-    bool zero_is_off;    /* silu: the value 0 is off as well */
-    float *bias, *acc;   /* [blocks * GATE_BLOCK], padded with -inf; acc equals bias between calls */
-    uint32_t *start;     /* [channels + 1] */
-    Entry *e;            /* at = form */
-    uint64_t *mask;      /* [channels, words] blocks that a channel touches */
-    uint64_t *always;    /* [words] blocks with a form that is on when every channel is 0 */
-    uint64_t *used;      /* [channels / 64] channels that any form has */
-    uint64_t *todo;      /* [words] scratch */
-    uint32_t *on;        /* [n] result: forms that are on, ascending */
-    float *value;        /* [n] and their values */
-} Gates;
-enum { GATE_BLOCK = 32 };
-void gates_make(Gates *g, Pool *p, const Forms *f, uint32_t channels, bool zero_is_off);
-uint32_t gates_eval(Gates *g, Stream *s); /* fills on and value; returns how many */
-
 /* Lists by key: the items of key k are item[start[k] .. start[k + 1]). */
 typedef struct {
     uint32_t *start, *item;
 } Lists;
 /* key[i] for every item i < n; UINT32_MAX: in no list. */
 Lists lists_make(Pool *p, const uint32_t *key, uint32_t n, uint32_t keys);
+
+/* ---- gates.c: which forms are on (silu or sigmoid of the value is not 0), without looking at most of them ---- */
+typedef struct Gates {
+    uint32_t n;      /* forms */
+    uint32_t *on;    /* [n] result of gates_eval: forms that are on, in no order */
+    float *value;    /* [n] and their values */
+    uint32_t always; /* on[0 .. always) are constant forms, filled in once */
+    struct Ands *ands;
+    struct Sums *sums;
+} Gates;
+/* zero_is_off: for silu, where the value 0 is off as well. */
+void gates_make(Gates *g, Pool *p, const Forms *f, uint32_t channels, bool zero_is_off);
+uint32_t gates_eval(Gates *g, const Stream *s); /* fills on and value; returns how many */
+void gates_close(Gates *g);
 
 /* ---- delta.c ---- */
 typedef struct Delta Delta;

@@ -27,19 +27,19 @@ static bool read_bit(const Piece *p, float lane, uint64_t *bit)
 }
 
 /* Adds what head offset `head` holds of the row to *value; false when a lane holds no legal code. */
-static bool decode_head(const ChipState *s, const Piece *p, uint32_t head, const float *lanes, uint64_t *value)
+static bool decode_head(const ChipState *s, const Piece *p, int32_t head, const float *lanes, uint64_t *value)
 {
     for (uint32_t i = 0; i < s->width; i++) {
         uint64_t bit;
-        if (p->bit[i].head != (int32_t)head) continue;
+        if (p->bit[i].lane < 0 || p->bit[i].head != head) continue;
         if (!read_bit(p, lanes[p->bit[i].lane], &bit)) return false;
         *value |= bit << i;
     }
     for (uint32_t i = 0; i < p->npilot; i++) {
-        float v = p->pilot[i].head == (int32_t)head ? lanes[p->pilot[i].lane] : 0;
+        float v = p->pilot[i].head == head ? lanes[p->pilot[i].lane] : 0;
         if (v != 0 && v != p->pilot_value[i]) return false;
     }
-    if (p->has_count && p->count.head == (int32_t)head) {
+    if (p->has_count && p->count.head == head) {
         float n = lanes[p->count.lane] / p->count_unit;
         if (!(n >= 0 && n <= (float)mask64(p->count_bits)) || n != floorf(n)) return false;
         *value |= (uint64_t)n << p->count_low;
@@ -54,7 +54,7 @@ static bool read_copy(const Model *m, const Backend *b, void *self, const ChipSt
     bool ok = p != NULL;
     *value = 0;
     for (uint32_t i = 0; ok && i < p->nhead; i++) {
-        b->get(self, p->layer, first_head(p, row) + p->heads[i], key_row(p, row), lanes);
+        b->get(self, p->layer, first_head(p, row) + (uint32_t)p->heads[i], key_row(p, row), lanes);
         ok = decode_head(s, p, p->heads[i], lanes, value);
     }
     free(lanes);
@@ -79,13 +79,13 @@ bool state_get(const Model *m, const Backend *b, void *self, const ChipState *s,
     return true;
 }
 
-static void encode_head(const ChipState *s, const Piece *p, uint32_t head, uint64_t value, float *lanes)
+static void encode_head(const ChipState *s, const Piece *p, int32_t head, uint64_t value, float *lanes)
 {
     for (uint32_t i = 0; i < s->width; i++)
-        if (p->bit[i].head == (int32_t)head) lanes[p->bit[i].lane] = value >> i & 1 ? p->one : 0;
+        if (p->bit[i].lane >= 0 && p->bit[i].head == head) lanes[p->bit[i].lane] = value >> i & 1 ? p->one : 0;
     for (uint32_t i = 0; i < p->npilot; i++)
-        if (p->pilot[i].head == (int32_t)head) lanes[p->pilot[i].lane] = p->pilot_value[i];
-    if (p->has_count && p->count.head == (int32_t)head)
+        if (p->pilot[i].head == head) lanes[p->pilot[i].lane] = p->pilot_value[i];
+    if (p->has_count && p->count.head == head)
         lanes[p->count.lane] = (float)(value >> p->count_low & mask64(p->count_bits)) * p->count_unit;
 }
 
@@ -97,9 +97,9 @@ static void write_row(const Backend *b, void *self, const ChipState *s, uint32_t
         const Piece *p = find_piece(&s->copy[i], row);
         uint32_t head = first_head(p, row), key = key_row(p, row);
         for (uint32_t h = 0; h < p->nhead; h++) { /* other elements may share the row's other lanes */
-            b->get(self, p->layer, head + p->heads[h], key, lanes);
+            b->get(self, p->layer, head + (uint32_t)p->heads[h], key, lanes);
             encode_head(s, p, p->heads[h], value, lanes);
-            b->set(self, p->layer, head + p->heads[h], key, lanes);
+            b->set(self, p->layer, head + (uint32_t)p->heads[h], key, lanes);
         }
     }
 }

@@ -17,15 +17,18 @@ typedef struct {
 static void add_head(Ctx *c, int32_t head)
 {
     for (uint32_t i = 0; i < c->p->nhead; i++)
-        if (c->p->heads[i] == (uint32_t)head) return;
-    c->p->heads[c->p->nhead++] = (uint32_t)head;
+        if (c->p->heads[i] == head) return;
+    c->p->heads[c->p->nhead++] = head;
 }
 
+/* A cell's head counts from the group's first, and must be a head of the layer in the first group as in the last. */
 static Cell make_cell(Ctx *c, int64_t head, int64_t lane)
 {
-    if (lane < 0 || lane >= c->m->geo.dv || head < 0 || head >= c->p->group_heads)
-        reader_fail(c->r, "state \"%s\": cell [%lld, %lld] is outside its group of %u heads of %u lanes", c->s->name, (long long)head,
-                    (long long)lane, c->p->group_heads, c->m->geo.dv);
+    const Piece *p = c->p;
+    int64_t first = (int64_t)p->head + head, last = first + (int64_t)((p->nrows - 1) / p->group_rows) * p->group_heads;
+    if (lane < 0 || lane >= c->m->geo.dv || first < 0 || last >= c->m->geo.nv)
+        reader_fail(c->r, "state \"%s\": cell [%lld, %lld] is outside the layer's %u heads of %u lanes", c->s->name, (long long)head,
+                    (long long)lane, c->m->geo.nv, c->m->geo.dv);
     add_head(c, (int32_t)head);
     return (Cell){(int32_t)head, (int32_t)lane};
 }
@@ -45,7 +48,7 @@ static void read_bits(Ctx *c, const json_t *list)
         reader_fail(c->r, "state \"%s\": a piece places %zu bits of %u", c->s->name, json_array_size(list), c->s->width);
     for (uint32_t i = 0; i < c->s->width; i++) {
         const json_t *b = sub_array(c, list, i, 2);
-        int64_t head = item_int(c->r, b, c->s->name, "bits", 0, -1, INT32_MAX), lane = item_int(c->r, b, c->s->name, "bits", 1, -1, INT32_MAX);
+        int64_t head = item_int(c->r, b, c->s->name, "bits", 0, INT32_MIN, INT32_MAX), lane = item_int(c->r, b, c->s->name, "bits", 1, -1, INT32_MAX);
         bool covered = p->has_count && i - p->count_low < p->count_bits;
         bool none = head == -1 && lane == -1;
         if (covered && !none) reader_fail(c->r, "state \"%s\": bit %u is both a cell and counted", c->s->name, i);
@@ -58,7 +61,7 @@ static void read_pilots(Ctx *c, const json_t *list)
     Piece *p = c->p;
     for (uint32_t i = 0; i < p->npilot; i++) {
         const json_t *t = sub_array(c, list, i, 3);
-        p->pilot[i] = make_cell(c, item_int(c->r, t, c->s->name, "pilots", 0, 0, INT32_MAX), item_int(c->r, t, c->s->name, "pilots", 1, 0, INT32_MAX));
+        p->pilot[i] = make_cell(c, item_int(c->r, t, c->s->name, "pilots", 0, INT32_MIN, INT32_MAX), item_int(c->r, t, c->s->name, "pilots", 1, 0, INT32_MAX));
         p->pilot_value[i] = item_float(c->r, t, c->s->name, "pilots", 2);
     }
 }
@@ -67,7 +70,7 @@ static void read_count(Ctx *c, const json_t *o)
 {
     Piece *p = c->p;
     p->has_count = true;
-    p->count = make_cell(c, get_int(c->r, o, c->s->name, "head", 0, INT32_MAX), get_int(c->r, o, c->s->name, "lane", 0, INT32_MAX));
+    p->count = make_cell(c, get_int(c->r, o, c->s->name, "head", INT32_MIN, INT32_MAX), get_int(c->r, o, c->s->name, "lane", 0, INT32_MAX));
     p->count_low = (uint32_t)get_int(c->r, o, c->s->name, "low", 0, c->s->width - 1);
     p->count_bits = (uint32_t)get_int(c->r, o, c->s->name, "bits", 1, c->s->width - p->count_low);
     p->count_unit = get_float(c->r, o, c->s->name, "unit");
