@@ -20,8 +20,9 @@ Build build_machine(Circuit *c, const BuildOptions *o)
     BuildOptions *opt = xalloc(sizeof *opt);
     *opt = *o;
     char *netlist = netlist_text(c);
+    care_simplify(c);
     b.modes = xalloc(sizeof *b.modes);
-    *b.modes = modes_choose(c);
+    *b.modes = modes_choose(c, opt->target->dk);
     b.protocol = protocol_derive(b.modes, opt);
     if (opt->vocab && b.protocol->vocab > opt->vocab) {
         b.error = xfmt("the machine needs a vocabulary of %llu tokens", (unsigned long long)b.protocol->vocab);

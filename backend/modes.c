@@ -224,7 +224,24 @@ static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
     m->depth = step_depth(m);
 }
 
-Modes modes_choose(Circuit *c)
+/* A file whose row number is known below its home need not be told it: the conv tap has it. Copies of constant rows sit lower than the
+ * others; they are raised where that costs nothing. */
+static void try_tap(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
+{
+    const Write *w = write_of(m->c, s);
+    if (!w->index) return;
+    int old = m->min_home[s], old_depth = m->depth, h = home_after(ref_label(m, w->index));
+    if (h <= old) return;
+    m->min_home[s] = h;
+    modes_build(m, roots, nroots);
+    m->depth = step_depth(m);
+    if (m->depth <= old_depth) return;
+    m->min_home[s] = old;
+    modes_build(m, roots, nroots);
+    m->depth = step_depth(m);
+}
+
+Modes modes_choose(Circuit *c, uint32_t group_rows)
 {
     Modes m = {.c = c, .mode = xalloc((c->states.n + 1) * sizeof(int)), .min_home = xalloc((c->states.n + 1) * sizeof(int))};
     for (uint32_t s = 0; s < c->states.n; s++) {
@@ -241,5 +258,7 @@ Modes modes_choose(Circuit *c)
     for (unsigned k = 0; k < 3; k++)
         for (uint32_t s = 0; s < c->states.n; s++)
             if (c->states.data[s].kind == order[k] && m.mode[s] == MODE_FED && !c->states.data[s].hidden) try_direct(&m, s, roots, nroots);
+    for (uint32_t s = 0; s < c->states.n; s++)
+        if (m.mode[s] == MODE_FED && c->states.data[s].rows <= group_rows) try_tap(&m, s, roots, nroots);
     return m;
 }

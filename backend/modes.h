@@ -21,12 +21,14 @@ typedef struct {
 
 /* The write of state s, or NULL. */
 const Write *write_of(const Circuit *c, uint32_t s);
-/* Decides mode, min_home, tail. */
-Modes modes_choose(Circuit *c);
+/* Decides mode, min_home, tail. An element of more than group_rows rows cannot take its write address from a conv tap. */
+Modes modes_choose(Circuit *c, uint32_t group_rows);
 /* Builds m->net from the roots with the modes as they are; ports for every READ, labels for every node. */
 void modes_build(Modes *m, const Ref *roots, unsigned nroots);
 /* The first layer whose memory block comes after time t. */
 static inline int home_after(int t) { return t < 0 ? 0 : t / 2 + 1; }
+/* care.c: operands of writes and emits, simplified under their enables. */
+void care_simplify(Circuit *c);
 /* True when no write or emit of the step can observe state s while s is being written (hazard.c). */
 bool hazard_free(const Modes *m, uint32_t s);
 #endif

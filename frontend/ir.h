@@ -106,7 +106,31 @@ Ref ir_cat2(Circuit *c, Ref hi, Ref lo);
 Ref ir_zext(Circuit *c, Ref a, unsigned width); /* also the identity when the width is the same */
 Ref ir_sext(Circuit *c, Ref a, unsigned width);
 bool ir_is_const(const Circuit *c, Ref r, uint64_t *value);
+/* Appends (or finds) the op exactly as given, without folding or checks: for text.c and for ir_op itself.
+ * `args` must not point into the circuit. */
+Ref ir_raw(Circuit *c, const Op *op, const Ref *args, bool unique);
+/* A circuit with the same states and no ops, writes or emits: where a pass that rebuilds puts its result. */
+Circuit *circuit_like(const Circuit *c);
 extern const char *const op_name[OP_COUNT];
+
+/* ---- fold.c (arithmetic), fold_logic.c (AND, OR, exclusion), fold_wire.c (CAT, SLICE, extensions): used by ir_op ---- */
+typedef struct {
+    OpKind kind;
+    unsigned width;
+    uint64_t imm;
+    unsigned nargs;
+    Ref *args; /* canonical order for commutative ops: a constant last, else the older value first */
+    Span span;
+} Request;
+typedef Ref Fold(Circuit *c, const Request *q); /* the value that the op folds to, 0 where it must be made */
+Ref ir_fold(Circuit *c, const Request *q);
+Fold fold_and, fold_or, fold_cat, fold_slice, fold_zext, fold_sext;
+/* The value of an op from those of its arguments; READ and TOKEN have none. */
+uint64_t op_value(OpKind kind, unsigned width, uint64_t imm, unsigned nargs, const uint64_t *v, const unsigned *w);
+/* True when the 1-bit values a and b can be seen never to be 1 together; false says nothing. */
+bool ir_exclusive(const Circuit *c, Ref a, Ref b);
+/* True when a = 1 can be seen to make b = 1. */
+bool ir_implies(const Circuit *c, Ref a, Ref b);
 
 /* ---- text.c: the text form; circuit_parse(circuit_print(c)) prints the same again ---- */
 void circuit_print(const Circuit *c, FILE *out);
@@ -116,6 +140,8 @@ Circuit *circuit_parse(const char *text, const char **err);
 /* ---- verify.c: every invariant of this header in one list ---- */
 /* NULL, or what is wrong. */
 const char *circuit_check(const Circuit *c);
+/* What is wrong with one op (its arguments exist), or NULL: arity and widths. */
+const char *op_check(const Circuit *c, OpKind kind, unsigned width, uint64_t imm, unsigned nargs, const Ref *args);
 
 /* ---- passes.c and one file per pass ---- */
 /* Runs all passes in place until nothing changes; the table of passes is in passes.c. Returns the circuit that replaces c. */
