@@ -31,13 +31,13 @@ const char *golden_fault_name(uint32_t code)
 {
     static const char *const names[] = {
         [FAULT_FETCH_MISALIGNED] = "instruction address misaligned",
-        [FAULT_FETCH_ACCESS] = "instruction access fault",
+        [FAULT_FETCH_ACCESS] = "instruction access outside memory",
         [FAULT_ILLEGAL] = "illegal instruction",
         [FAULT_BREAKPOINT] = "breakpoint",
-        [FAULT_LOAD_MISALIGNED] = "load address misaligned",
-        [FAULT_LOAD_ACCESS] = "load access fault",
-        [FAULT_STORE_MISALIGNED] = "store address misaligned",
-        [FAULT_STORE_ACCESS] = "store access fault",
+        [FAULT_LOAD_MISALIGNED] = "misaligned load",
+        [FAULT_LOAD_ACCESS] = "load access outside memory",
+        [FAULT_STORE_MISALIGNED] = "misaligned store",
+        [FAULT_STORE_ACCESS] = "store access outside memory",
         [FAULT_ECALL] = "environment call",
     };
     return code < sizeof names / sizeof *names && names[code] ? names[code] : "unknown fault";
@@ -54,28 +54,25 @@ void golden_exit(Golden *g, uint32_t status)
 {
     if (g->state != GOLDEN_RUNNING) return;
     g->state = GOLDEN_EXIT;
-    g->code = status & 0xffff;
+    g->code = status & 0xff;
 }
 
-static bool in_ram(const Golden *g, uint32_t addr, uint32_t size)
-{
-    uint32_t off = addr - (uint32_t)GOLDEN_RAM_BASE;
-    return off < g->ram_size && g->ram_size - off >= size;
-}
+/* RAM begins and ends at multiples of four, so an aligned access that begins in it ends in it. */
+static bool in_ram(const Golden *g, uint32_t addr) { return addr - (uint32_t)GOLDEN_RAM_BASE < g->ram_size; }
 
 /* The UART's eight registers answer to any width: the line status says "ready to send", the rest reads 0. */
 static bool in_uart(uint32_t addr) { return addr >> 3 == GOLDEN_UART >> 3; }
 
-/* A misaligned access outside of memory counts as misaligned. */
+/* A misaligned access outside of memory counts as outside. */
 uint32_t golden_load(Golden *g, uint32_t addr, uint32_t size)
 {
     if (in_uart(addr)) return (addr & 7) == 5 ? 0x60 : 0;
-    if (addr & (size - 1)) {
-        golden_fault(g, FAULT_LOAD_MISALIGNED);
+    if (!in_ram(g, addr)) {
+        golden_fault(g, FAULT_LOAD_ACCESS);
         return 0;
     }
-    if (!in_ram(g, addr, size)) {
-        golden_fault(g, FAULT_LOAD_ACCESS);
+    if (addr & (size - 1)) {
+        golden_fault(g, FAULT_LOAD_MISALIGNED);
         return 0;
     }
     const uint8_t *p = g->ram + (addr - (uint32_t)GOLDEN_RAM_BASE);
@@ -105,11 +102,11 @@ void golden_store(Golden *g, uint32_t addr, uint32_t value, uint32_t size)
         if ((addr & 7) == 0 && g->put) g->put(g->put_ctx, (uint8_t)value);
     } else if (addr == GOLDEN_FINISHER) {
         finish(g, value);
+    } else if (!in_ram(g, addr)) {
+        golden_fault(g, FAULT_STORE_ACCESS);
+        return;
     } else if (addr & (size - 1)) {
         golden_fault(g, FAULT_STORE_MISALIGNED);
-        return;
-    } else if (!in_ram(g, addr, size)) {
-        golden_fault(g, FAULT_STORE_ACCESS);
         return;
     } else {
         store_ram(g, addr, value, size);

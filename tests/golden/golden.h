@@ -46,7 +46,7 @@ struct Golden {
     uint32_t tohost;   /* address of the symbol, 0xffffffff where there is none */
     uint64_t steps;    /* instructions retired; one that faults does not retire */
     GoldenState state;
-    uint32_t code;     /* the exit status (16 bits) or the GoldenFault */
+    uint32_t code;     /* the exit status (8 bits) or the GoldenFault */
     void (*put)(void *ctx, uint8_t byte); /* console output; NULL: dropped */
     void *put_ctx;
     struct {

@@ -101,5 +101,5 @@ int main(int argc, char **argv)
     for (int i = 0; o.regs && i < 32; i++) fprintf(stderr, "x%d=%08x%c", i, g->x[i], i % 8 == 7 ? '\n' : ' ');
     if (g->state == GOLDEN_FAULT)
         fprintf(stderr, "golden: fault %u: %s at pc 0x%08x\n", g->code, golden_fault_name(g->code), g->pc);
-    return g->state == GOLDEN_FAULT ? 1 : g->state == GOLDEN_EXIT ? (int)(g->code & 255) : 0;
+    return g->state == GOLDEN_FAULT ? 1 : g->state == GOLDEN_EXIT ? (int)g->code : 0;
 }
