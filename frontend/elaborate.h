@@ -138,6 +138,7 @@ typedef struct {
 
 /* ---- elaborate.c ---- */
 /* An error about the source; once per place, however often a body is inlined. Returns the error value. */
+#define fail elab_fail /* the runtime has a `fail` of its own, and one program holds both */
 Val fail(Elab *e, Span at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Counts one unit of work; false when a limit is reached. */
 bool enter_work(Elab *e, Span at);
