@@ -2,7 +2,8 @@
  *
  * A direct write takes effect before the reads of its pass, and again in every pass of the step. That is right exactly when nothing
  * that the step says or writes can observe the element's read ports while its write is enabled. Proof by three-valued simulation: assume
- * the enable (one case per alternative of its ORs), propagate what follows, and see whether a tainted bit reaches a live sink. */
+ * the enable (one case per alternative of its ORs), propagate what follows, and see whether a tainted bit reaches a live sink.
+ * Reads of a `forward` element are meant to see the write, and taint nothing. */
 #include "modes.h"
 #include <string.h>
 
@@ -71,7 +72,7 @@ static int node_val(const Hazard *h, const NodeInfo *x)
     case N_CONST: return V0;
     case N_TOKEN: return VX;
     case N_PORT:
-        if (h->n->ports.data[x->port].state == h->state) return VT;
+        if (h->n->ports.data[x->port].state == h->state && !h->m->c->states.data[h->state].forward) return VT;
         for (uint32_t i = 0; i < h->n->ports.data[x->port].nraddr; i++)
             if (lit_val(h, h->n->ports.data[x->port].raddr[i]) == VT) return VT;
         return VX;

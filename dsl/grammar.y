@@ -132,6 +132,8 @@ align_opt(X) ::= ALIGN expr(E). { X = E; }
 at_opt(X) ::= . { X = NULL; }
 at_opt(X) ::= AT expr(E). { X = E; }
 hint_opt(X) ::= . { X = NULL; }
+// `forward`: reads see this step's write
+hint_opt(X) ::= ID(N). { X = node_named(N_NAME, N, N.span, NULL, NULL, NULL); }
 hint_opt(X) ::= IN ID(N). { X = node_named(N_NAME, N, N.span, NULL, NULL, NULL); }
 init_opt(X) ::= . { X = NULL; }
 init_opt(X) ::= EQUALS expr(E). { X = E; }

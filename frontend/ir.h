@@ -47,6 +47,7 @@ typedef struct {
     uint32_t hard_row;
     uint64_t hard_value;
     HomeHint home;
+    bool forward;       /* a READ sees this step's write (write-through); the write must not depend on such a READ */
     bool hidden;        /* made by the compiler (loop state), not declared by the author */
     Span span;
 } State;
@@ -169,7 +170,9 @@ Sim *sim_new(const Circuit *c, const Image *image); /* image may be NULL: everyt
 void sim_free(Sim *s);
 /* One step. Returns the number of events (valid until the next call) in *events; *retired says whether it counted. */
 uint32_t sim_step(Sim *s, const Event **events, bool *retired);
-uint64_t sim_value(const Sim *s, Ref r);                      /* an op's value in the last step */
+/* Keeps the value of op r up to date even if nothing of the step needs it. Before the first step or between steps. */
+void sim_watch(Sim *s, Ref r);
+uint64_t sim_value(const Sim *s, Ref r);                      /* an op's value in the last step, if live or watched */
 uint64_t sim_get(const Sim *s, uint32_t state, uint32_t row); /* state now */
 void sim_set(Sim *s, uint32_t state, uint32_t row, uint64_t value);
 #endif

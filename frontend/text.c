@@ -1,7 +1,7 @@
 /* text.c: the netlist as text, one line per thing, in this order:
  *
  *   circuit NAME
- *   state reg|file|mem|host NAME WIDTH[ROWS] [lane N] [base N] [INIT [>> N]] [hard ROW = VALUE] [home H] [hidden] [@PLACE]
+ *   state reg|file|mem|host NAME WIDTH[ROWS] [lane N] [base N] [INIT [>> N]] [hard ROW = VALUE] [home H] [forward] [hidden] [@PLACE]
  *       INIT: rows { N ... } | image | entry | symbol "NAME" [N]
  *   %1 : WIDTH = OP OPERANDS [@PLACE]     operands: %N; a number (const, token; last for slice); a state name (first for read)
  *   write STATE en=%N [index=%N] data=%N [lanes=%N] [@PLACE]
@@ -85,6 +85,7 @@ static void print_state(const State *s, FILE *out)
     print_init(s, out);
     if (s->has_hard) fprintf(out, " hard %u = 0x%" PRIx64, s->hard_row, s->hard_value);
     if (s->home != HOME_AUTO) fprintf(out, " home %s", home_name[s->home]);
+    if (s->forward) fputs(" forward", out);
     if (s->hidden) fputs(" hidden", out);
     print_place(out, s->span);
 }
@@ -359,6 +360,7 @@ static void read_state(Reader *rd)
         s.hard_value = read_number(rd, UINT64_MAX, "a value");
     }
     if (accept_word(rd, "home")) s.home = (HomeHint)read_choice(rd, home_name, "a home");
+    s.forward = accept_word(rd, "forward");
     s.hidden = accept_word(rd, "hidden");
     s.span = read_place(rd);
     if (!rd->err) vec_push(&rd->c->states, s);
