@@ -251,8 +251,12 @@ static void emit_block(Heads *h, const Block *b)
         for (uint32_t k = 0; k < b->at.n; k++) {
             uint32_t head = b->first + g * b->heads + (uint32_t)b->at.data[k].head;
             emit_cell(h, b, head, g, k);
-            if (b->at.data[k].head == done || !q->written) continue;
+            if (b->at.data[k].head == done) continue;
             done = b->at.data[k].head;
+            if (!q->written) { /* without it beta is 1/2, and every token would halve the row */
+                chip_form(c, h->b, head, lin_const(-1), HOT);
+                continue;
+            }
             int bit = b->bit.data[k];
             emit_beta(h, b, head, g, bit >= 0 ? (unsigned)bit / q->lane : 0);
             for (unsigned i = 0; i < np; i++) {
