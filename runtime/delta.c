@@ -84,7 +84,8 @@ struct Delta {
     const Geometry *g;
     bool bf16;
     uint64_t pos;
-    float scale; /* sqrt(dk) */
+    float scale;    /* sqrt(dk) */
+    uint32_t share; /* value heads per key head */
     Part part[PARTS];
     Forms raw; /* unconvolved projections of GENERAL channels */
     VEC(General) general;
@@ -92,7 +93,10 @@ struct Delta {
     uint32_t nsnap, *snap_channel;
     Stream snap[MAX_TAPS];
     Gates b, z;
-    Lists b_heads;
+    Lists b_heads;        /* value heads of each form of b that writes can change */
+    Forms b_forms;
+    uint32_t *b_form;     /* [nv] */
+    VEC(uint32_t) idle;   /* heads whose values are always 0, but of which a row has been set: a write would clear it */
     uint32_t *z_start; /* [forms of z + 1] into z_member */
     GateMember *z_member;
     Forms a;
@@ -202,14 +206,24 @@ static bool row_forms(Delta *d, const Basis *basis, const Tensor *t, Forms *f, u
     return true;
 }
 
+/* Whether the key head of value head j has any key (or query) channel at all. */
+static bool addressed(const Delta *d, const Part *p, uint32_t j)
+{
+    const uint32_t *code = p->code + (size_t)(j / d->share) * d->g->dk;
+    for (uint32_t r = 0; r < d->g->dk; r++)
+        if (code[r] != NONE) return true;
+    return false;
+}
+
 static bool make_beta(Delta *d, const Basis *basis, const Tensor *t)
 {
-    uint32_t *key = pool_array(d->pool, d->g->nv, sizeof *key);
-    Forms f;
-    if (!row_forms(d, basis, t, &f, key, true)) return false;
-    gates_make(&d->b, d->pool, &f, d->g->hidden, false);
-    d->b_heads = lists_make(d->pool, key, d->g->nv, f.n);
-    forms_free(&f);
+    uint32_t nv = d->g->nv, *key = pool_array(d->pool, nv, sizeof *key);
+    d->b_form = pool_array(d->pool, nv, sizeof *d->b_form);
+    if (!row_forms(d, basis, t, &d->b_forms, d->b_form, true)) return false;
+    for (uint32_t j = 0; j < nv; j++)
+        key[j] = d->head[j].value->n && addressed(d, &d->part[PART_K], j) ? d->b_form[j] : NONE;
+    gates_make(&d->b, d->pool, &d->b_forms, d->g->hidden, false);
+    d->b_heads = lists_make(d->pool, key, nv, d->b_forms.n);
     return true;
 }
 
@@ -238,8 +252,14 @@ static bool make_gate(Delta *d, const Basis *basis, const Tensor *t)
 {
     uint32_t *key = xrealloc(NULL, t->rows * sizeof *key);
     Forms f;
-    bool ok = row_forms(d, basis, t, &f, key, false);
+    bool ok = row_forms(d, basis, t, &f, key, false), read = false;
     if (ok) {
+        for (uint32_t r = 0; r < t->rows; r++) { /* lanes that nobody can read or that go nowhere need no gate */
+            uint32_t j = r / d->g->dv, lane = r % d->g->dv;
+            const OutClass *out = d->head[j].out;
+            if (lane == 0) read = addressed(d, &d->part[PART_Q], j);
+            if (!read || out->start[lane] == out->start[lane + 1]) key[r] = NONE;
+        }
         Lists lanes = lists_make(d->pool, key, t->rows, f.n);
         gates_make(&d->z, d->pool, &f, d->g->hidden, true);
         make_gate_members(d, &lanes, f.n);
@@ -412,6 +432,7 @@ Delta *delta_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p)
     d->bf16 = m->bf16;
     d->pool = p;
     d->scale = sqrtf((float)m->geo.dk);
+    d->share = m->geo.nv / m->geo.nk;
     d->norm = tensor_vector(p, &t[T_NORM]);
     if (!make_parts(d, basis, t)) {
         delta_close(d);
@@ -421,7 +442,7 @@ Delta *delta_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p)
     make_part_gates(d, &d->part[PART_Q]);
     make_part_gates(d, &d->part[PART_K]);
     make_heads(d);
-    if (make_beta(d, basis, &t[T_B]) && make_gate(d, basis, &t[T_Z]) && make_decay(d, basis, t) && make_out(d, &t[T_OUT])) return d;
+    if (make_out(d, &t[T_OUT]) && make_beta(d, basis, &t[T_B]) && make_gate(d, basis, &t[T_Z]) && make_decay(d, basis, t)) return d;
     delta_close(d);
     return NULL;
 }
@@ -435,6 +456,8 @@ void delta_close(Delta *d)
     }
     gates_close(&d->b);
     gates_close(&d->z);
+    forms_free(&d->b_forms);
+    free(d->idle.data);
     forms_free(&d->raw);
     forms_free(&d->a);
     free(d->general.data);
@@ -495,6 +518,13 @@ static bool encode_row(const Delta *d, ValueClass *c, const float *lanes, uint64
     return true;
 }
 
+static void note_idle(Delta *d, uint32_t head)
+{
+    for (uint32_t i = 0; i < d->idle.n; i++)
+        if (d->idle.data[i] == head) return;
+    vec_push(&d->idle, head);
+}
+
 void delta_set(Delta *d, uint32_t head, uint32_t row, const float *lanes)
 {
     size_t at = (size_t)head * d->g->dk + row;
@@ -506,6 +536,7 @@ void delta_set(Delta *d, uint32_t head, uint32_t row, const float *lanes)
         memcpy(d->head[head].rows + (size_t)row * d->g->dv, lanes, d->g->dv * sizeof *lanes);
     }
     d->valid[at] = written;
+    if (written && d->head[head].value->n == 0) note_idle(d, head);
 }
 
 /* ---- one token: keys and queries ---- */
@@ -641,7 +672,7 @@ static void write_floats(Delta *d, uint32_t j, const Hot *k, uint32_t n, float b
 
 static void write_head(Delta *d, uint32_t j, float beta, const Stream *s)
 {
-    uint32_t kh = j / (d->g->nv / d->g->nk), n = d->key.n[kh];
+    uint32_t kh = j / d->share, n = d->key.n[kh];
     const Hot *k = d->key.hot + (size_t)kh * d->g->dk;
     if (n == 0) return;
     if (!d->head[j].rows && n == 1 && k->v == 1.0f && beta == 1.0f && write_bits(d, j, k->row, s)) return;
@@ -655,6 +686,11 @@ static void write_heads(Delta *d, uint32_t nbeta, const Stream *s)
         float beta = cast(d->bf16, sigmoidf(cast(d->bf16, d->b.value[i])));
         uint32_t form = d->b.on[i];
         for (uint32_t k = d->b_heads.start[form]; beta != 0 && k < d->b_heads.start[form + 1]; k++) write_head(d, d->b_heads.item[k], beta, s);
+    }
+    for (uint32_t i = 0; i < d->idle.n; i++) {
+        uint32_t j = d->idle.data[i];
+        float beta = cast(d->bf16, sigmoidf(cast(d->bf16, form_value(&d->b_forms, d->b_form[j], s->x))));
+        if (beta != 0) write_head(d, j, beta, s);
     }
 }
 
@@ -710,7 +746,7 @@ static void read_floats(Delta *d, const GateMember *z, float gate, const Hot *q,
 
 static void read_head(Delta *d, const GateMember *z, float gate, Stream *s)
 {
-    uint32_t kh = z->head / (d->g->nv / d->g->nk), n = d->query.n[kh];
+    uint32_t kh = z->head / d->share, n = d->query.n[kh];
     const Hot *q = d->query.hot + (size_t)kh * d->g->dk;
     ValueClass *c = d->head[z->head].value;
     if (n == 0) return;
