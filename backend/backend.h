@@ -159,6 +159,7 @@ typedef struct {
     uint64_t form[4];
     VEC(uint32_t) regs;  /* flags field: the states packed in it, low first (writes index list) */
     bool flags, loop;
+    bool late;           /* decided last: outscores the fields after it rather than being ANDed into them */
 } Field;
 
 typedef struct {

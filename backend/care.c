@@ -37,6 +37,15 @@ static Ref under_pmux(Care *k, Ref r)
     return ir_op(c, OP_PMUX, o.width, 0, o.nargs, a, o.span);
 }
 
+/* The op again, over simplified operands. */
+static Ref under_all(Care *k, Ref r)
+{
+    const Op o = *op_at(k->c, r);
+    Ref *a = xalloc(o.nargs * sizeof *a + 1);
+    for (uint32_t i = 0; i < o.nargs; i++) a[i] = under(k, arg_at(k->c, r, i));
+    return ir_op(k->c, (OpKind)o.kind, o.width, o.imm, o.nargs, a, o.span);
+}
+
 static Ref under(Care *k, Ref r)
 {
     Circuit *c = k->c;
@@ -49,9 +58,7 @@ static Ref under(Care *k, Ref r)
     if (!k->budget) return r;
     k->budget--;
     switch (o.kind) {
-    case OP_NOT: return o.width == 1 ? ir_not(c, under(k, arg_at(c, r, 0))) : r;
-    case OP_AND: return o.width == 1 ? ir_and(c, under(k, arg_at(c, r, 0)), under(k, arg_at(c, r, 1))) : r;
-    case OP_OR: return o.width == 1 ? ir_or(c, under(k, arg_at(c, r, 0)), under(k, arg_at(c, r, 1))) : r;
+    case OP_NOT: case OP_AND: case OP_OR: case OP_XOR: case OP_CAT: case OP_SLICE: case OP_ZEXT: case OP_SEXT: return under_all(k, r);
     case OP_MUX: {
         Ref cond = under(k, arg_at(c, r, 0)), x = under(k, arg_at(c, r, 1)), y = under(k, arg_at(c, r, 2));
         return ir_mux(c, cond, x, y);

@@ -6,7 +6,7 @@
  * is, recomputes the same step (the state has not changed) and says the next part.
  *
  * Choice by priority: the output head scores a kind by SCORE_UNIT times its class, so that a late condition (an address fault, a device)
- * need not be ANDed into every other kind: NONE is always on and lowest, then fields, outputs, exits, faults. Within a class the
+ * need not be ANDed into every other kind: NONE is always on and lowest, then fields, outputs and packed registers, exits, faults. Within a class the
  * conditions are exclusive. */
 #include "protocol.h"
 #include <string.h>
@@ -63,7 +63,7 @@ static void emit_fields(Protocol *p, EmitRole role)
         const Emit *e = &c->emits.data[i];
         if (e->role != role) continue;
         bool pay = e->payload && (role == EMIT_OUTPUT || role == EMIT_EXIT);
-        add_field(p, (Field){.name = e->name, .emit = true, .index = i, .need = e->en, .bits = pay ? e->payload : 0,
+        add_field(p, (Field){.name = e->name, .emit = true, .late = true, .index = i, .need = e->en, .bits = pay ? e->payload : 0,
                              .width = pay ? op_at(c, e->payload)->width : 0});
     }
 }
@@ -72,7 +72,7 @@ static void emit_fields(Protocol *p, EmitRole role)
 static void packed_field(Protocol *p, bool hidden)
 {
     Circuit *c = p->m->c;
-    Field f = {.name = hidden ? "loop" : "flags", .flags = true, .loop = hidden, .need = ir_const(c, 1, 0)};
+    Field f = {.name = hidden ? "loop" : "flags", .flags = true, .loop = hidden, .late = !hidden, .need = ir_const(c, 1, 0)};
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const Write w = c->writes.data[i];
         const State *s = &c->states.data[w.state];
@@ -215,7 +215,9 @@ static void field_kinds(Protocol *p, int fi)
     for (unsigned j = 0; j < f->nchunks; j++) {
         bool final = j + 1 == f->nchunks;
         const char *base = f->nchunks > 1 ? xfmt("%s.%u", f->name, j) : f->name;
-        Kind k = {.role = ROLE_TRACE, .width = f->chunk_width[j], .field = fi, .chunk = (int)j, .form = -1, .score = CLASS_FIELD, .retire = true};
+        Kind k = {.role = ROLE_TRACE, .width = f->chunk_width[j], .field = fi, .chunk = (int)j, .form = -1, .retire = true};
+        k.score = f->late ? CLASS_OUTPUT : CLASS_FIELD;
+        k.set = f->late;
         for (unsigned g = 0; j == 0 && g < f->nforms; g++)
             for (int more = 0; more <= has_later(p, fi); more++) {
                 k.name = xfmt("%s.%s%s", base, g == 0 ? "zero" : g == 1 ? "ones" : "base", more ? ".more" : "");
@@ -301,7 +303,7 @@ static bool is_at(const Protocol *p, const Kind *k, int f, int j)
     return k->field == f && k->chunk == j && !k->last && k->form < 0 && (unsigned)j + 1 < p->fields.data[f].nchunks;
 }
 
-static int class_of(const Protocol *p, uint32_t f) { return f < p->first_field ? CLASS_OUTPUT : CLASS_FIELD; }
+static int class_of(const Protocol *p, uint32_t f) { return p->fields.data[f].late ? CLASS_OUTPUT : CLASS_FIELD; }
 
 /* The pass may start field f: everything before it has been said or is not needed. */
 static Ref eligible(Protocol *p, uint32_t f)
@@ -359,7 +361,7 @@ static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
     const Field *f = &p->fields.data[fi];
     bool final = j + 1 == f->nchunks, whole = final;
     Ref last = none_after(p, fi), rest = emit;
-    say(p, 0, emit, f->bits, f->chunk_lo[j], f->chunk_width[j]);
+    say(p, f->late, emit, f->bits, f->chunk_lo[j], f->chunk_width[j]);
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
         if (x->field != (int)fi || x->chunk != (int)j) continue;
