@@ -65,6 +65,10 @@ static void declare(Check *c, const Node *n, LocalKind kind)
 
 static void unknown(Check *c, const Node *n)
 {
+    if (!c->machine && names_get(&c->p->locals, n->name)) {
+        error_at(n->name_span, "'%s' belongs to the machine and is not seen outside it", n->name);
+        return;
+    }
     const char *near = c->machine ? names_near(&c->p->locals, n->name) : NULL;
     if (!near) near = names_near(&c->p->names, n->name);
     for (uint32_t i = 0; i < c->locals.n && !near; i++)

@@ -10,6 +10,7 @@
 typedef __int128 Big;
 #define MAX_CONST ((Big)1 << 64) /* constants stay strictly between -MAX_CONST and MAX_CONST */
 #define MAX_TREE 400             /* deepest expression or nesting of statements; bounds the recursion of every later stage */
+#define MAX_OPEN 200             /* open brackets; bounds the parser's stack */
 #define MAX_ERRORS 20            /* errors printed before we give up */
 
 /* ---- diag.c: sources, and the only printer of errors ---- */
@@ -168,12 +169,16 @@ void tree_print(const NodeList *decls, FILE *out);
 typedef struct {
     uint32_t file, line;
     const char *start, *cursor, *limit, *line_start;
-    unsigned depth; /* open brackets */
+    unsigned depth;      /* open brackets */
+    char open[MAX_OPEN]; /* which */
+    bool stop;      /* a limit was reached: the rest is not read */
 } Lexer;
 void lexer_init(Lexer *lx, uint32_t file);
 /* The next token's kind, numbered by the grammar; 0 at the end. Reports what is no token and goes on behind it. */
 int lexer_next(Lexer *lx, Token *t);
-/* The value of an integer literal, suffix included; false when s is none or it is too big. */
+/* Forgets the innermost open '{': the parser has closed it on its own. */
+void lexer_close(Lexer *lx);
+/* The value of an integer literal, suffix included. False when s is none (*value < 0) or it is too big. */
 bool literal_value(const char *s, size_t n, Big *value);
 
 /* ---- source.c: files and imports ---- */

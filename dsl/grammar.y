@@ -1,7 +1,7 @@
 /* grammar.y: tokens to tree. Read without its actions this is the grammar of the language.
  *
  * Every action is one constructor. Errors are reported in %syntax_error with what was found and what the parser could have
- * taken; the productions with `error` resume at the next `;` or `}`. */
+ * taken; `recover` then looks for the end of the broken declaration or statement, and the productions with `error` resume there. */
 %include {
 #include "dsl.h"
 #include "grammar.h"
@@ -10,6 +10,9 @@
 
 typedef struct {
     NodeList *decls;
+    bool failed;         /* an error was reported for the token that was fed last */
+    bool unclosed;       /* ... which was a declaration where the enclosing block could have been closed */
+    const char *refused; /* where the last such token stands */
 } Parser;
 
 #define SPAN(a, b) span_join(a, b)
@@ -91,14 +94,12 @@ decls(L) ::= decls(A) EXTENSION(K) ID(N) LBRACE members(M) RBRACE.
 decls(L) ::= decls(A) consts(C) SEMI. { for (uint32_t i = 0; i < C->n; i++) list_add(A, C->data[i]); L = A; }
 decls(L) ::= decls(A) decl(D). { L = list_add(A, D); }
 decls(L) ::= decls(A) error SEMI. { L = A; }
-decls(L) ::= decls(A) error RBRACE. { L = A; }
 
 members(L) ::= . { L = list_new(); }
 members(L) ::= members(A) USE(K) ID(N) SEMI. { L = list_add(A, node_named(N_USE, N, K.span, NULL, NULL, NULL)); }
 members(L) ::= members(A) consts(C) SEMI. { for (uint32_t i = 0; i < C->n; i++) list_add(A, C->data[i]); L = A; }
 members(L) ::= members(A) decl(D). { L = list_add(A, D); }
 members(L) ::= members(A) error SEMI. { L = A; }
-members(L) ::= members(A) error RBRACE. { L = A; }
 
 /* ---- constants ---- */
 consts(L) ::= CONST ID(N) type_opt(T) EQUALS expr(V). { L = list_add(list_new(), node_named(N_CONST, N, N.span, T, V, NULL)); }
@@ -306,7 +307,7 @@ static const struct {
     const char *text;
     TokenClass class;
 } token_info[YYNTOKEN] = {
-    [ID] = { "a name", WORD }, [INT] = { "a number", VALUE }, [STRING] = { "a string", VALUE }, [TYPE] = { "a type uN", PLAIN },
+    [ID] = { "a name", WORD }, [INT] = { "a number", VALUE }, [STRING] = { "a string", VALUE }, [TYPE] = { "a type uN", VALUE },
     [SEMI] = { "';'", CLOSER }, [RBRACE] = { "'}'", CLOSER }, [RPAREN] = { "')'", CLOSER }, [RBRACKET] = { "']'", CLOSER },
     [COMMA] = { "','", CLOSER }, [ELSE] = { "'else'", CLOSER }, [DOTDOT] = { "'..'", CLOSER }, [FATARROW] = { "'=>'", CLOSER },
     [LBRACE] = { "'{'", PLAIN }, [LPAREN] = { "'('", PLAIN }, [LBRACKET] = { "'['", PLAIN }, [DOT] = { "'.'", PLAIN },
@@ -355,6 +356,9 @@ static void syntax_error(yyParser *yyp, int found, Token t)
         ok[i] = acceptable(yyp, i);
         if (ok[i] && token_info[i].class == CLOSER) closers = true;
     }
+    Parser *p = yyp->p;
+    p->failed = true;
+    p->unclosed = found && token_info[found].class == DECLARATION && ok[RBRACE];
     bool statement = ok[RETURN], value = ok[INT] && ok[LPAREN], declaration = ok[REG];
     char text[300] = "";
     unsigned n = 0;
@@ -362,7 +366,9 @@ static void syntax_error(yyParser *yyp, int found, Token t)
     if (statement) add_expected(text, sizeof text, "a statement", &n);
     if (value) add_expected(text, sizeof text, "a value", &n);
     if (ok[PLUS] && !closers && !value) add_expected(text, sizeof text, "an operator", &n);
-    for (int i = 1; i < YYNTOKEN; i++) {
+    bool mixed_up = found == EQUALS && ok[BECOMES];
+    if (mixed_up) add_expected(text, sizeof text, "':='", &n);
+    for (int i = 1; i < YYNTOKEN && !mixed_up; i++) {
         TokenClass class = token_info[i].class;
         if (!ok[i] || class == OPERATOR) continue;
         if (statement && (class == STATEMENT || class == WORD || i == LBRACE)) continue;
@@ -376,19 +382,71 @@ static void syntax_error(yyParser *yyp, int found, Token t)
     else error_at(t.span, "found '%.*s', which cannot stand here", t.n > 40 ? 40 : (int)t.n, t.s);
 }
 
+/* Brackets that are open on the parser's stack. */
+static unsigned open_brackets(const yyParser *yyp)
+{
+    unsigned n = 0;
+    for (const yyStackEntry *e = yyp->yystack; e <= yyp->yytos; e++) n += e->major == LBRACE || e->major == LPAREN || e->major == LBRACKET;
+    return n;
+}
+
+/* May this token begin a declaration or statement, seen from the end of a broken one? `previous` is the token before it. */
+static bool begins(int kind, int previous, bool new_line)
+{
+    TokenClass class = token_info[kind].class;
+    return class == DECLARATION || ((class == STATEMENT || class == WORD) && (previous == RBRACE || (new_line && class == STATEMENT)));
+}
+
+/* Skips to the end of what was broken: a `;` at the same depth of brackets, the bracket that closes around it, or what looks
+ * like a new beginning. *t is the offending token, which the parser has dropped; returns the token to go on with. */
+static int skip_broken(yyParser *yyp, Lexer *lx, int kind, Token *t, bool keep_first)
+{
+    unsigned target = open_brackets(yyp);
+    int previous = 0;
+    bool first = true;
+    for (uint32_t line = t->span.line; kind && !lx->stop; first = false, line = t->span.line, previous = kind, kind = lexer_next(lx, t)) {
+        bool closer = kind == RBRACE || kind == RPAREN || kind == RBRACKET;
+        if (kind == SEMI && lx->depth <= target) return lexer_next(lx, t);
+        if (closer && lx->depth < target) return kind;
+        if (first ? keep_first : lx->depth == target && begins(kind, previous, t->span.line > line)) return kind;
+    }
+    return kind;
+}
+
+/* After an error the parser waits behind an error symbol for `;`. A declaration inside a block that could end here
+ * is taken for a sign that its `}` is missing. */
+static int recover(yyParser *yyp, Lexer *lx, int kind, Token *t)
+{
+    Parser *p = yyp->p;
+    bool again = p->refused == t->s, close = p->unclosed && !again;
+    bool keep = !again && token_info[kind].class == DECLARATION;
+    Token semi = *t;
+    p->refused = t->s;
+    kind = skip_broken(yyp, lx, kind, t, keep);
+    Parse(yyp, SEMI, semi);
+    if (close) {
+        lexer_close(lx);
+        Parse(yyp, RBRACE, semi);
+    }
+    return kind;
+}
+
 void parse_source(uint32_t file, NodeList *decls)
 {
-    Parser ctx = { decls };
+    Parser ctx = { .decls = decls };
     Lexer lx;
     Token t;
-    int kind;
     lexer_init(&lx, file);
-    void *parser = ParseAlloc(malloc, &ctx);
+    yyParser *parser = ParseAlloc(malloc, &ctx);
     if (!parser) die("out of memory");
-    do {
-        kind = lexer_next(&lx, &t);
+    for (int kind = lexer_next(&lx, &t); !lx.stop && !error_limit();) {
+        ctx.failed = ctx.unclosed = false;
         Parse(parser, kind, t);
-    } while (kind && !error_limit());
+        if (!kind) break;
+        if (ctx.failed && parser->yytos->major == YYERRORSYMBOL) kind = recover(parser, &lx, kind, &t);
+        else kind = lexer_next(&lx, &t);
+        parser->yyerrcnt = -1; /* report the next error even when it comes at once */
+    }
     ParseFree(parser, free);
 }
 }

@@ -5,13 +5,11 @@
 #include "grammar.h"
 #include <ctype.h>
 
-enum { MAX_OPEN = 200 }; /* open brackets: bounds the parser's stack */
-
 void lexer_init(Lexer *lx, uint32_t file)
 {
     size_t len;
     const char *text = source_text(file, &len);
-    *lx = (Lexer){ file, 1, text, text, text + len, text, 0 };
+    *lx = (Lexer){ .file = file, .line = 1, .start = text, .cursor = text, .limit = text + len, .line_start = text };
 }
 
 static Span here(const Lexer *lx)
@@ -21,22 +19,41 @@ static Span here(const Lexer *lx)
 
 static int opened(Lexer *lx, int kind)
 {
-    if (++lx->depth <= MAX_OPEN) return kind;
+    if (lx->depth < MAX_OPEN) {
+        lx->open[lx->depth++] = *lx->start;
+        return kind;
+    }
     error_at(here(lx), "brackets are nested deeper than %d", MAX_OPEN);
     lx->cursor = lx->limit;
+    lx->stop = true;
     return 0;
+}
+
+/* No ';' or '}' stands inside ( ) or [ ]: those that are open there were never closed. */
+static void drop_unclosed(Lexer *lx)
+{
+    while (lx->depth && lx->open[lx->depth - 1] != '{') lx->depth--;
+}
+
+void lexer_close(Lexer *lx)
+{
+    drop_unclosed(lx);
+    if (lx->depth) lx->depth--;
 }
 
 static int closed(Lexer *lx, int kind)
 {
-    if (lx->depth) lx->depth--;
+    if (kind == RBRACE) lexer_close(lx);
+    else if (lx->depth && lx->open[lx->depth - 1] != '{') lx->depth--;
     return kind;
 }
 
-static void illegal(const Lexer *lx)
+static void illegal(Lexer *lx)
 {
     unsigned char ch = (unsigned char)*lx->start;
-    if (ch > 32 && ch < 127) error_at(here(lx), "found the character '%c', which begins no token", ch);
+    while (ch >= 0xc0 && ((unsigned char)*lx->cursor & 0xc0) == 0x80) lx->cursor++; /* the rest of a UTF-8 sequence */
+    int n = (int)(lx->cursor - lx->start);
+    if (n > 1 || (ch > 32 && ch < 127)) error_at(here(lx), "found the character '%.*s', which begins no token", n, lx->start);
     else error_at(here(lx), "found the byte 0x%02x, which begins no token", ch);
 }
 
@@ -115,9 +132,7 @@ static int scan(Lexer *lx)
         word        { return ID; }
         (digits | hex | bin) ([ ]* [KMG] "iB")? / other { return INT; }
         (digits | hex | bin) {
-            while (*lx->cursor == '_' || isalnum((unsigned char)*lx->cursor)) lx->cursor++;
-            error_at(here(lx), "found the number '%.*s', expected digits, 0x.., 0b.. or a suffix KiB, MiB, GiB",
-                     (int)(lx->cursor - lx->start), lx->start);
+            while (*lx->cursor == '_' || isalnum((unsigned char)*lx->cursor)) lx->cursor++; /* reported when its value is taken */
             return INT;
         }
         "'" [^'\\\n\x00] "'" { return INT; }
@@ -134,7 +149,7 @@ static int scan(Lexer *lx)
         ")"  { return closed(lx, RPAREN); }
         "["  { return opened(lx, LBRACKET); }
         "]"  { return closed(lx, RBRACKET); }
-        ";"  { return SEMI; }
+        ";"  { drop_unclosed(lx); return SEMI; }
         ":"  { return COLON; }
         ","  { return COMMA; }
         "."  { return DOT; }
@@ -194,7 +209,7 @@ static int digit_value(char ch)
 static bool character_value(const char *s, size_t n, Big *value)
 {
     static const char from[] = "nrt0\\'\"", to[] = "\n\r\t\0\\'\"";
-    *value = (unsigned char)s[1];
+    *value = n > 1 ? (unsigned char)s[1] : -1;
     if (n != 4) return n == 3;
     for (int i = 0; from[i]; i++)
         if (from[i] == s[2]) *value = (unsigned char)to[i];
@@ -213,16 +228,17 @@ bool literal_value(const char *s, size_t n, Big *value)
         if (s[i] == '_' && i > first) continue;
         int d = digit_value(s[i]);
         if (d < 0 || d >= radix) break;
-        v = v * radix + d;
-        if (v >= MAX_CONST) return false;
+        v = v < MAX_CONST ? v * radix + d : v;
     }
+    *value = -1;
     if (i == first) return false;
     while (i < n && s[i] == ' ') i++;
     if (i + 3 == n && s[i + 1] == 'i' && s[i + 2] == 'B') {
         int shift = s[i] == 'K' ? 10 : s[i] == 'M' ? 20 : s[i] == 'G' ? 30 : 0;
-        v <<= shift;
+        v = v < MAX_CONST ? v << shift : v;
         i = shift ? n : i;
     }
+    if (i < n) return false;
     *value = v;
-    return i == n && v < MAX_CONST;
+    return v < MAX_CONST;
 }

@@ -63,7 +63,10 @@ Node *node_named(NodeKind kind, Token name, Span span, Node *a, Node *b, Node *c
 Node *node_int(Token t)
 {
     Node *n = node(N_INT, t.span, NULL, NULL, NULL);
-    if (!literal_value(t.s, t.n, &n->value)) error_at(t.span, "this number is not below 2^64");
+    if (literal_value(t.s, t.n, &n->value)) return n;
+    if (n->value >= 0) error_at(t.span, "the number %.*s is not below 2^64", t.n > 40 ? 40 : (int)t.n, t.s);
+    else error_at(t.span, "found the number '%.*s', expected digits, 0x.. or 0b.., with KiB, MiB or GiB behind or nothing", t.n > 40 ? 40 : (int)t.n, t.s);
+    n->value = 0;
     return n;
 }
 

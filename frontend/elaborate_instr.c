@@ -30,14 +30,15 @@ static bool first_piece(const Node *format, uint32_t i)
 }
 
 /* ---- the table ---- */
-static void fix_field(Elab *e, Instr *in, const Node *format, const Node *fix)
+/* False: reported. */
+static bool fix_field(Elab *e, Instr *in, const Node *format, const Node *fix)
 {
     Big k;
-    if (!eval_const(e, fix->a, &k)) return;
+    if (!eval_const(e, fix->a, &k)) return false;
     unsigned width = field_width(format, fix->name);
     Ref r = to_bits(e, (Val){ .kind = V_INT, .i = k }, width, fix->a->span);
     uint64_t bits = 0, named = 0;
-    if (!r) return;
+    if (!r) return false;
     ir_is_const(e->c, r, &bits);
     for (uint32_t i = 0; i < format->list.n; i++) {
         const Node *p = format->list.data[i];
@@ -47,7 +48,9 @@ static void fix_field(Elab *e, Instr *in, const Node *format, const Node *fix)
         in->match |= (bits >> (unsigned)p->low & m) << p->at;
         named |= m << (unsigned)p->low;
     }
-    if (bits & ~named) fail(e, fix->a->span, "the field '%s' of format '%s' cannot hold %s", fix->name, format->name, big_text(k));
+    if (!(bits & ~named)) return true;
+    fail(e, fix->a->span, "the field '%s' of format '%s' cannot hold %s", fix->name, format->name, big_text(k));
+    return false;
 }
 
 static void open_fields(Instr *in, const Node *instr, const Node *format)
@@ -85,10 +88,11 @@ void instr_table(Elab *e)
         const Node *format = n->a->decl;
         const char *syntax = n->b ? xstrdup(n->b->name) : n->name;
         Instr in = { .name = n->name, .syntax = syntax, .width = format->at, .span = n->name_span };
-        for (uint32_t j = 0; j < n->list.n; j++) fix_field(e, &in, format, n->list.data[j]);
+        bool good = true;
+        for (uint32_t j = 0; j < n->list.n; j++) good &= fix_field(e, &in, format, n->list.data[j]);
         open_fields(&in, n, format);
-        for (uint32_t j = 0; j < e->d->instrs.n && enter_work(e, n->span); j++) check_overlap(e, &e->d->instrs.data[j], &in);
-        n->at = vec_push(&e->d->instrs, in) + 1;
+        for (uint32_t j = 0; j < e->d->instrs.n && good && enter_work(e, n->span); j++) check_overlap(e, &e->d->instrs.data[j], &in);
+        if (good) n->at = vec_push(&e->d->instrs, in) + 1;
     }
 }
 
