@@ -98,6 +98,7 @@ static void store_ram(Golden *g, uint32_t addr, uint32_t value, uint32_t size)
 
 void golden_store(Golden *g, uint32_t addr, uint32_t value, uint32_t size)
 {
+    g->store.addr = addr;
     if (in_uart(addr)) {
         if ((addr & 7) == 0 && g->put) g->put(g->put_ctx, (uint8_t)value);
     } else if (addr == GOLDEN_FINISHER) {
@@ -111,7 +112,6 @@ void golden_store(Golden *g, uint32_t addr, uint32_t value, uint32_t size)
     } else {
         store_ram(g, addr, value, size);
     }
-    g->store.addr = addr;
     g->store.size = size;
     g->store.data = size == 4 ? value : value & ((1u << 8 * size) - 1);
 }

@@ -50,7 +50,7 @@ struct Golden {
     void (*put)(void *ctx, uint8_t byte); /* console output; NULL: dropped */
     void *put_ctx;
     struct {
-        uint32_t addr, data, size; /* the last step's store; size 0: none */
+        uint32_t addr, data, size; /* the last step's store; size 0: none, or it faulted (addr is set then) */
     } store;
     GoldenDecoded *decoded; /* [ram_size / 4] */
 };

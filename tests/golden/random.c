@@ -20,7 +20,7 @@ static uint32_t below(Random *r, uint32_t n) { return random_next(r) % n; }
 uint32_t random_value(Random *r, uint32_t ram_size)
 {
     static const uint32_t edges[] = { 0, 1, 2, 31, 32, 0x7f, 0x80, 0xff, 0x7fff, 0x8000, 0xffff, 0x7fffffff, 0x80000000, 0x80000001,
-                                      0xfffffffe, 0xffffffff, 0x10000000, 0x10000005, 0x00100000, 0x55555555, 0x3333 };
+                                      0xfffffffe, 0xffffffff, 0x10000000, 0x10000005, 0x00100000, 0x55555555, 0x3333, 93 };
     switch (below(r, 8)) {
     case 0: return edges[below(r, sizeof edges / sizeof *edges)];
     case 1: return random_next(r);
@@ -126,7 +126,7 @@ static uint32_t memory_word(Random *r)
 static uint32_t program_word(Random *r)
 {
     uint32_t forward = 4 + 4 * below(r, 12), backward = 0u - 4 - 4 * below(r, 24);
-    uint32_t offset = below(r, 4) ? forward : backward;
+    uint32_t offset = below(r, 8) ? forward : backward; /* a loop on something constant is the end of most programs */
     switch (below(r, 20)) {
     case 0: return jal(program_regs(r), forward);
     case 1:
@@ -155,6 +155,7 @@ void random_program(Random *r, uint8_t *ram, uint32_t ram_size)
         Regs g = { i, i, 0 };
         uint32_t v = random_next(r), high = i == 31 ? 0x10000000 : v & 0xfffff000, low = i == 31 ? 0 : v << 20;
         if (i == 8 || i == 9) high = (RAM_BASE_HIGH + 1 + below(r, ram_size / 4096 - 2)) << 12, low &= 0x7fc00000;
+        if (i == 9 && below(r, 3) == 0) high = RAM_BASE_HIGH << 12; /* stores meet the program itself */
         put_word(ram + at, high | i << 7 | 0x37);
         put_word(ram + at + 4, low | fields(g, 0, 0x13));
         at += 8;

@@ -1,2 +1,2 @@
 # Random programs, which store into their own code now and then.
-"$BUILD/tests/lockstep" "$SPEC" --programs 40 --seed 1
+"$BUILD/tests/lockstep" "$SPEC" --programs 400 --steps 500

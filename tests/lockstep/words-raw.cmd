@@ -1,2 +1,2 @@
 # The same on the netlist as elaborated.
-"$BUILD/tests/lockstep" "$SPEC" --words 10000 --seed 2 --raw
+"$BUILD/tests/lockstep" "$SPEC" --words 50000 --seed 2 --raw

@@ -1,2 +1,2 @@
 # Single random instructions from random registers, on the optimised netlist.
-"$BUILD/tests/lockstep" "$SPEC" --words 40000 --seed 1
+"$BUILD/tests/lockstep" "$SPEC" --words 300000 --seed 1
