@@ -9,11 +9,11 @@
 
 /* ---- tensors ---- */
 
-Tensor *chip_tensor(Chip *c, const char *name, unsigned ndim, uint64_t a, uint64_t b, uint64_t k, double fill)
+Weights *chip_tensor(Chip *c, const char *name, unsigned ndim, uint64_t a, uint64_t b, uint64_t k, double fill)
 {
     for (uint32_t i = c->tensors.n; i-- > 0;)
         if (strcmp(c->tensors.data[i].name, name) == 0) return &c->tensors.data[i];
-    vec_push(&c->tensors, ((Tensor){.name = name, .ndim = ndim, .shape = {a, b, k}, .fill = fill, .listed = true}));
+    vec_push(&c->tensors, ((Weights){.name = name, .ndim = ndim, .shape = {a, b, k}, .fill = fill, .listed = true}));
     return &c->tensors.data[c->tensors.n - 1];
 }
 
@@ -25,7 +25,7 @@ static bool holds(const Chip *c, double v)
     return (double)f == v && (!c->bf16 || (u & 0xffff) == 0);
 }
 
-void chip_put(Chip *c, Tensor *t, uint64_t row, uint64_t col, double v)
+void chip_put(Chip *c, Weights *t, uint64_t row, uint64_t col, double v)
 {
     if (v == 0) return;
     if (!holds(c, v) && !c->error) c->error = xfmt("a weight of %s, %.17g, is no %s number", t->name, v, c->bf16 ? "bfloat16" : "float32");
@@ -33,7 +33,7 @@ void chip_put(Chip *c, Tensor *t, uint64_t row, uint64_t col, double v)
 }
 
 /* A constant of more than 8 significant bits goes over two pilots in bf16. */
-static void put_bias(Chip *c, Tensor *t, uint64_t row, double k)
+static void put_bias(Chip *c, Weights *t, uint64_t row, double k)
 {
     double v = k / c->pilot_value[c->bias];
     if (holds(c, v) || c->npilots < 2) {
@@ -48,7 +48,7 @@ static void put_bias(Chip *c, Tensor *t, uint64_t row, double k)
     chip_put(c, t, row, c->pilot_ch[other], lo / c->pilot_value[other]);
 }
 
-void chip_form(Chip *c, Tensor *t, uint64_t row, Lin form, double scale)
+void chip_form(Chip *c, Weights *t, uint64_t row, Lin form, double scale)
 {
     for (uint32_t i = 0; i < form.n; i++) chip_put(c, t, row, form.t[i].node, ldexp(scale * form.t[i].coef, LOG2_SCALE));
     if (form.k) put_bias(c, t, row, scale * form.k);
@@ -110,12 +110,12 @@ static bool is_and(Lin g)
 static void emit_mlp(Chip *c, unsigned l)
 {
     const Mlp *m = l < c->plan->layers ? &c->plan->mlp[l] : NULL;
-    Tensor *norm = chip_tensor(c, layer_name(l, "post_attention_layernorm.weight"), 1, c->hidden, 0, 0, 0);
+    Weights *norm = chip_tensor(c, layer_name(l, "post_attention_layernorm.weight"), 1, c->hidden, 0, 0, 0);
     (void)norm;
     chip_tensor(c, layer_name(l, "mlp.gate_proj.weight"), 2, c->mlp, c->hidden, 0, 0);
     chip_tensor(c, layer_name(l, "mlp.up_proj.weight"), 2, c->mlp, c->hidden, 0, 0);
-    Tensor *down = chip_tensor(c, layer_name(l, "mlp.down_proj.weight"), 2, c->hidden, c->mlp, 0, 0);
-    Tensor *up = down - 1, *gate = down - 2;
+    Weights *down = chip_tensor(c, layer_name(l, "mlp.down_proj.weight"), 2, c->hidden, c->mlp, 0, 0);
+    Weights *up = down - 1, *gate = down - 2;
     for (uint32_t u = 0; m && u < m->units.n; u++) {
         const Unit *x = &m->units.data[u];
         Lin g = x->gate;
@@ -136,7 +136,7 @@ static void emit_embedding(Chip *c)
     uint32_t nk = p->kinds.n, w = c->max_width;
     chip_tensor(c, "embed.kind", 2, nk, c->hidden, 0, 0)->listed = false;
     chip_tensor(c, "embed.bit", 2, (uint64_t)nk * w, c->hidden, 0, 0)->listed = false;
-    Tensor *bit = chip_tensor(c, "embed.bit", 0, 0, 0, 0, 0), *kind = bit - 1;
+    Weights *bit = chip_tensor(c, "embed.bit", 0, 0, 0, 0, 0), *kind = bit - 1;
     for (uint32_t k = 0; k < nk; k++) {
         for (unsigned i = 0; i < c->npilots; i++) chip_put(c, kind, k, c->pilot_ch[i], ldexp(c->pilot_value[i], LOG2_SCALE));
         for (uint32_t e = 0; e < c->plan->embed.n; e++) {
@@ -153,7 +153,7 @@ static void emit_head(Chip *c)
     uint32_t nk = p->kinds.n, w = c->max_width;
     chip_tensor(c, "head.kind", 2, nk, c->hidden, 0, 0)->listed = false;
     chip_tensor(c, "head.bit", 2, (uint64_t)nk * w, c->hidden, 0, 0)->listed = false;
-    Tensor *bit = chip_tensor(c, "head.bit", 0, 0, 0, 0, 0), *kind = bit - 1;
+    Weights *bit = chip_tensor(c, "head.bit", 0, 0, 0, 0, 0), *kind = bit - 1;
     for (uint32_t k = 0; k < nk; k++) {
         const Kind *x = &p->kinds.data[k];
         if (!x->score) continue;
@@ -188,7 +188,7 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Sorts, adds up equal places. */
-static void finish_tensor(Chip *c, Tensor *t)
+static void finish_tensor(Chip *c, Weights *t)
 {
     if (t->nz.n) qsort(t->nz.data, t->nz.n, sizeof(Nz), by_place);
     uint32_t k = 0;

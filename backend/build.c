@@ -14,25 +14,37 @@ static char *netlist_text(const Circuit *c)
     return text;
 }
 
-Build build_machine(Circuit *c, const BuildOptions *o)
+Build build_protocol(Circuit *c, const BuildOptions *o)
 {
     Build b = {.options = *o};
     BuildOptions *opt = xalloc(sizeof *opt);
     *opt = *o;
-    char *netlist = netlist_text(c);
+    b.netlist = netlist_text(c);
     care_simplify(c);
     b.modes = xalloc(sizeof *b.modes);
     *b.modes = modes_choose(c, opt->target->dk);
     b.protocol = protocol_derive(b.modes, opt);
     if (opt->vocab && b.protocol->vocab > opt->vocab) {
         b.error = xfmt("the machine needs a vocabulary of %llu tokens", (unsigned long long)b.protocol->vocab);
-        return b;
     }
+    return b;
+}
+
+Build build_plan(Circuit *c, const BuildOptions *o)
+{
+    Build b = build_protocol(c, o);
+    if (b.error) return b;
     Net *n = pass_build(b.protocol);
-    uint32_t limit = opt->target->native ? 0 : opt->target->hidden - 8;
-    b.plan = plan_make(b.protocol, n, opt, limit);
-    if (o->plan_only) return b;
-    b.chip = blocks_make(b.plan, netlist);
+    uint32_t limit = o->target->native ? 0 : o->target->hidden - 8;
+    b.plan = plan_make(b.protocol, n, b.protocol->options, limit);
+    return b;
+}
+
+Build build_machine(Circuit *c, const BuildOptions *o)
+{
+    Build b = build_plan(c, o);
+    if (b.error || o->plan_only) return b;
+    b.chip = blocks_make(b.plan, b.netlist);
     b.error = b.chip->error;
     return b;
 }

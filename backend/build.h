@@ -9,9 +9,13 @@ typedef struct {
     Protocol *protocol;
     Plan *plan;
     Chip *chip;        /* NULL with options.plan_only */
+    const char *netlist; /* the circuit as it came in, as text */
     const char *error; /* NULL, or why the target cannot hold the machine */
 } Build;
 
+/* The first stages alone: modes and protocol; and the plan. */
+Build build_protocol(Circuit *c, const BuildOptions *o);
+Build build_plan(Circuit *c, const BuildOptions *o);
 /* Compiles an optimised circuit (ops are added to it). Write the result with chip_write(b.chip, path). */
 Build build_machine(Circuit *c, const BuildOptions *o);
 /* Layers, critical path, units, non-zeros, channels, state elements and token kinds, as text. */

@@ -11,7 +11,7 @@
 typedef struct {
     const char *name, *dtype;
     uint64_t n, bytes;
-    const Tensor *from; /* rows, cols or values of this one */
+    const Weights *from; /* rows, cols or values of this one */
     char part;          /* 'r', 'c', 'v'; 'n' netlist, 'l' unit lines */
     unsigned layer;
 } Slab;
@@ -21,7 +21,7 @@ typedef struct {
     VEC(Slab) slabs;
 } File;
 
-static void slab(File *f, const char *name, const char *dtype, unsigned size, uint64_t n, const Tensor *from, char part, unsigned layer)
+static void slab(File *f, const char *name, const char *dtype, unsigned size, uint64_t n, const Weights *from, char part, unsigned layer)
 {
     vec_push(&f->slabs, ((Slab){name, dtype, n, n * size, from, part, layer}));
 }
@@ -30,7 +30,7 @@ static void list_slabs(File *f)
 {
     Chip *c = f->c;
     for (uint32_t i = 0; i < c->tensors.n; i++) {
-        const Tensor *t = &c->tensors.data[i];
+        const Weights *t = &c->tensors.data[i];
         if (!t->nz.n) continue;
         slab(f, xfmt("%s.rows", t->name), "I32", 4, t->nz.n, t, 'r', 0);
         slab(f, xfmt("%s.cols", t->name), "I32", 4, t->nz.n, t, 'c', 0);
@@ -39,7 +39,7 @@ static void list_slabs(File *f)
     for (unsigned l = 0; l + 1 < c->layers; l++)
         if (c->plan->mlp[l].units.n) slab(f, xfmt("debug.layers.%u.unit_line", l), "I32", 4, c->plan->mlp[l].units.n, NULL, 'l', l);
     for (uint32_t i = 0; c->bf16 && i < c->tensors.n; i++) {
-        const Tensor *t = &c->tensors.data[i];
+        const Weights *t = &c->tensors.data[i];
         if (t->nz.n) slab(f, xfmt("%s.values", t->name), "BF16", 2, t->nz.n, t, 'v', 0);
     }
     slab(f, "netlist", "U8", 1, strlen(c->netlist), NULL, 'n', 0);
@@ -65,7 +65,7 @@ static json_t *tensors(const Chip *c)
 {
     json_t *o = json_object();
     for (uint32_t i = 0; i < c->tensors.n; i++) {
-        const Tensor *t = &c->tensors.data[i];
+        const Weights *t = &c->tensors.data[i];
         if (!t->listed) continue;
         json_t *shape = json_array();
         for (unsigned k = 0; k < t->ndim; k++) json_array_append_new(shape, json_integer((json_int_t)t->shape[k]));
@@ -88,7 +88,7 @@ static json_t *kinds(const Chip *c)
     return a;
 }
 
-static json_t *piece(const Chip *c, const Piece *p)
+static json_t *piece(const Chip *c, const CopyPiece *p)
 {
     const Port *q = c->plan->ports.data[p->port].port;
     json_t *bits = json_array(), *pilots = json_array();

@@ -25,24 +25,24 @@ typedef struct {
     double fill;
     bool listed; /* in the manifest's `tensors` (not the factored vocabulary) */
     VEC(Nz) nz;
-} Tensor;
+} Weights;
 
 /* Where a bit of a state row lives: value head (from the piece's first) and lane. */
 typedef struct {
     int32_t head, lane;
-} Cell;
+} BitCell;
 typedef struct {
     int32_t head, lane;
     double value;
-} PilotCell;
+} PilotLane;
 typedef struct {
     uint32_t port; /* index into Plan.ports */
     unsigned layer;
     uint32_t row0, nrows, group_rows, group_heads, head0;
-    Cell *bits;
-    VEC(PilotCell) pilots;
-    Cell count; /* head -1: none */
-} Piece;
+    BitCell *bits;
+    VEC(PilotLane) pilots;
+    BitCell count; /* head -1: none */
+} CopyPiece;
 
 typedef struct Chip {
     const Plan *plan;
@@ -53,8 +53,8 @@ typedef struct Chip {
     uint32_t pilot_value[8];
     unsigned bias;          /* which pilot carries biases: a power of two */
     unsigned max_width;     /* W of the factored vocabulary */
-    VEC(Tensor) tensors;
-    VEC(Piece) pieces;
+    VEC(Weights) tensors;
+    VEC(CopyPiece) pieces;
     uint32_t **unit_lines;  /* per layer */
     const char *netlist;    /* text form of the step */
     const char *error;      /* why the target cannot hold the machine, NULL: it can */
@@ -65,11 +65,11 @@ typedef struct Chip {
 /* blocks.c */
 Chip *blocks_make(const Plan *p, const char *netlist);
 /* The tensor of that name, made on first use. */
-Tensor *chip_tensor(Chip *c, const char *name, unsigned ndim, uint64_t a, uint64_t b, uint64_t k, double fill);
+Weights *chip_tensor(Chip *c, const char *name, unsigned ndim, uint64_t a, uint64_t b, uint64_t k, double fill);
 /* Adds to element (row, col); refuses what the dtype cannot hold. */
-void chip_put(Chip *c, Tensor *t, uint64_t row, uint64_t col, double v);
+void chip_put(Chip *c, Weights *t, uint64_t row, uint64_t col, double v);
 /* Row `row` of a projection: scale * form, over the normalised residual stream. */
-void chip_form(Chip *c, Tensor *t, uint64_t row, Lin form, double scale);
+void chip_form(Chip *c, Weights *t, uint64_t row, Lin form, double scale);
 /* heads.c: all DeltaNet layers. Sets nk and nv of a native target. */
 void heads_size(Chip *c);
 void heads_emit(Chip *c, unsigned layer);

@@ -21,7 +21,7 @@ typedef struct {
     unsigned lane0, nlanes;        /* write lanes of the port in this block */
     uint32_t groups, heads;        /* heads per group */
     uint32_t first;                /* value head */
-    VEC(Cell) at;                  /* per cell: head in the group, lane */
+    VEC(BitCell) at;                  /* per cell: head in the group, lane */
     VEC(int) bit;                  /* per cell: bit of the row, or -1: the count */
 } Block;
 
@@ -40,7 +40,7 @@ static void layout(const Chip *c, Block *b)
         bool counted = i >= q->cnt_lo && i < q->cnt_lo + q->cnt_bits;
         if (used == cap || (own && i % q->lane == 0)) head++, used = 0;
         if (counted && i != q->cnt_lo) continue;
-        vec_push(&b->at, ((Cell){head, (int32_t)used++}));
+        vec_push(&b->at, ((BitCell){head, (int32_t)used++}));
         vec_push(&b->bit, counted ? -1 : (int)i);
     }
     b->heads = (uint32_t)head + 1;
@@ -111,7 +111,7 @@ void heads_size(Chip *c)
 
 typedef struct {
     Chip *c;
-    Tensor *qkv, *conv, *z, *b, *out;
+    Weights *qkv, *conv, *z, *b, *out;
     unsigned r;
 } Heads;
 
@@ -270,18 +270,18 @@ static void emit_block(Heads *h, const Block *b)
 
 /* ---- state map ---- */
 
-static void map_block(Chip *c, const Block *b, Piece *p)
+static void map_block(Chip *c, const Block *b, CopyPiece *p)
 {
     unsigned np = pilot_lanes(c->dv);
     int32_t done = -1, off = (int32_t)b->first - (int32_t)p->head0;
     for (uint32_t k = 0; k < b->at.n; k++) {
-        Cell at = {b->at.data[k].head + off, b->at.data[k].lane};
+        BitCell at = {b->at.data[k].head + off, b->at.data[k].lane};
         if (b->bit.data[k] < 0) p->count = at;
         else p->bits[b->bit.data[k]] = at;
         if (b->at.data[k].head == done) continue;
         done = b->at.data[k].head;
         for (unsigned i = 0; i < np; i++)
-            vec_push(&p->pilots, ((PilotCell){at.head, (int32_t)(c->dv - 1 - i), ldexp(1, LOG2_PILOT)}));
+            vec_push(&p->pilots, ((PilotLane){at.head, (int32_t)(c->dv - 1 - i), ldexp(1, LOG2_PILOT)}));
     }
 }
 
@@ -293,9 +293,9 @@ static void map_layer(Chip *c, unsigned l, const Blocks *b)
         if (q->kind != PORT_STATE) continue;
         bool first = i == 0 || b->data[i - 1].port != x->port;
         if (first) {
-            Piece p = {.port = x->port, .layer = l, .nrows = q->rows, .group_rows = c->dk, .group_heads = x->heads, .head0 = x->first,
-                       .bits = xalloc(q->width * sizeof(Cell)), .count = {-1, -1}};
-            for (unsigned k = 0; k < q->width; k++) p.bits[k] = (Cell){-1, -1};
+            CopyPiece p = {.port = x->port, .layer = l, .nrows = q->rows, .group_rows = c->dk, .group_heads = x->heads, .head0 = x->first,
+                       .bits = xalloc(q->width * sizeof(BitCell)), .count = {-1, -1}};
+            for (unsigned k = 0; k < q->width; k++) p.bits[k] = (BitCell){-1, -1};
             vec_push(&c->pieces, p);
         }
         map_block(c, x, &c->pieces.data[c->pieces.n - 1]);
@@ -315,7 +315,7 @@ void heads_emit(Chip *c, unsigned l)
     chip_tensor(c, xfmt("%sA_log", la), 1, c->nv, 0, 0, -20);    /* with a = 0: g = -exp(-20) softplus(-100) = -0, decay 1 */
     chip_tensor(c, xfmt("%sdt_bias", la), 1, c->nv, 0, 0, -100); /* in every dtype; -104 and below also in any formula */
     chip_tensor(c, xfmt("%snorm.weight", la), 1, c->dv, 0, 0, NORM_GAIN);
-    Tensor *out = chip_tensor(c, xfmt("%sout_proj.weight", la), 2, c->hidden, (uint64_t)c->nv * c->dv, 0, 0);
+    Weights *out = chip_tensor(c, xfmt("%sout_proj.weight", la), 2, c->hidden, (uint64_t)c->nv * c->dv, 0, 0);
     Heads h = {.c = c, .out = out, .qkv = out - 8, .z = out - 7, .b = out - 6, .conv = out - 4, .r = c->nv / c->nk};
     Blocks b = layer_blocks(c, l);
     uint32_t used = assign(&b, h.r), shared = used;

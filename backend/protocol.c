@@ -457,6 +457,7 @@ Protocol *protocol_derive(Modes *m, const BuildOptions *o)
     for (unsigned w = first; w >= 4; w--) {
         p = xalloc(sizeof *p);
         p->m = m;
+        p->options = o;
         p->payload = w;
         p->group_rows = o->target->dk;
         p->packed = xalloc(m->c->writes.n + 1);

@@ -7,6 +7,7 @@ enum { SETS = 3 }; /* payload channels: fields, outputs, exits */
 
 typedef struct Protocol {
     Modes *m;
+    const BuildOptions *options;
     unsigned payload;        /* bits per token of a field */
     uint32_t group_rows;     /* rows that one key addresses: larger elements need their write address early */
     VEC(Field) fields;

@@ -231,16 +231,17 @@ static void run(Sim *s)
     }
 }
 
-static void commit(Sim *s)
+void sim_commit(Sim *s, const bool *skip)
 {
     for (uint32_t i = 0; i < s->c->writes.n; i++) {
         const Write *w = &s->c->writes.data[i];
+        if (skip && skip[w->state]) continue;
         uint64_t row = w->index ? s->value[w->index] : 0;
         if (hits(s, w, row)) s->row[w->state][row] = written(s, w, s->row[w->state][row]);
     }
 }
 
-uint32_t sim_step(Sim *s, const Event **events, bool *retired)
+uint32_t sim_eval(Sim *s, const Event **events, bool *retired)
 {
     if (!s->ready) compile(s);
     run(s);
@@ -249,11 +250,17 @@ uint32_t sim_step(Sim *s, const Event **events, bool *retired)
         const Emit *e = &s->c->emits.data[i];
         if (s->value[e->en]) vec_push(&s->events, ((Event){e->role, i, e->payload ? s->value[e->payload] : 0}));
     }
-    commit(s);
     s->steps++;
     if (events) *events = s->events.data;
     if (retired) *retired = !s->c->retire || s->value[s->c->retire];
     return s->events.n;
+}
+
+uint32_t sim_step(Sim *s, const Event **events, bool *retired)
+{
+    uint32_t n = sim_eval(s, events, retired);
+    sim_commit(s, NULL);
+    return n;
 }
 
 uint64_t sim_value(const Sim *s, Ref r) { return s->value[r]; }

@@ -170,6 +170,9 @@ Sim *sim_new(const Circuit *c, const Image *image); /* image may be NULL: everyt
 void sim_free(Sim *s);
 /* One step. Returns the number of events (valid until the next call) in *events; *retired says whether it counted. */
 uint32_t sim_step(Sim *s, const Event **events, bool *retired);
+/* The two halves of a step: everything but the writes; and the writes, except of the states that skip (may be NULL) marks. */
+uint32_t sim_eval(Sim *s, const Event **events, bool *retired);
+void sim_commit(Sim *s, const bool *skip);
 /* Keeps the value of op r up to date even if nothing of the step needs it. Before the first step or between steps. */
 void sim_watch(Sim *s, Ref r);
 uint64_t sim_value(const Sim *s, Ref r);                      /* an op's value in the last step, if live or watched */

@@ -1,0 +1,155 @@
+/* check.c: the netlist interpreter beside a running chip. The netlist comes out of the chip file; protocol_derive finds the same protocol
+ * that the chip was built with, and encode.c says each step in tokens. */
+#include "check.h"
+#include "build.h"
+#include "encode.h"
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+typedef struct {
+    Checker checker; /* first: what the runtime holds */
+    Build build;
+    Sim *sim;
+    Tokens expected;
+    uint32_t at;     /* next token to compare */
+    uint64_t steps;
+    bool pending, terminal; /* the evaluated step has not been committed; it ends the run */
+} Check;
+
+static bool chip_options(const Model *m, BuildOptions *o, char **err)
+{
+    const char *target = json_string_value(json_object_get(m->manifest, "target"));
+    json_t *p = json_object_get(m->manifest, "protocol");
+    o->target = target ? target_find(target) : NULL;
+    o->bf16 = m->bf16;
+    o->payload = (unsigned)json_integer_value(json_object_get(p, "payload"));
+    o->vocab = 0;
+    if (!o->target || o->payload < 1 || o->payload > 20) return fail(err, "%s: made for a target that this compiler does not know", m->path);
+    return true;
+}
+
+/* The chip's kinds must be those of the protocol found here, or it is another compiler's. */
+static bool same_kinds(const Model *m, const Protocol *p, char **err)
+{
+    bool same = m->nkinds == p->kinds.n;
+    for (uint32_t k = 0; same && k < m->nkinds; k++)
+        same = m->kind[k].base == p->kinds.data[k].base && m->kind[k].width == p->kinds.data[k].width;
+    return same || fail(err, "%s: its kinds of token are not those of this compiler's protocol; build it again to check it", m->path);
+}
+
+static bool begin(void *ctx, const Model *m, const Image *image, char **err)
+{
+    Check *c = ctx;
+    BuildOptions o = {0};
+    const char *why = NULL;
+    if (!m->netlist) return fail(err, "%s: holds no netlist to check against", m->path);
+    Circuit *net = circuit_parse(m->netlist, &why);
+    if (!net) return fail(err, "%s: its netlist: %s", m->path, why);
+    if (!chip_options(m, &o, err)) return false;
+    c->build = build_protocol(net, &o);
+    if (c->build.error) return fail(err, "%s: %s", m->path, c->build.error);
+    if (!same_kinds(m, c->build.protocol, err)) return false;
+    c->sim = sim_new(net, image);
+    encode_watch(c->build.protocol, c->sim);
+    return true;
+}
+
+/* The source line of what a token says: of its field's write or emit. */
+static Span token_place(const Check *c, uint32_t token)
+{
+    const Protocol *p = c->build.protocol;
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        const Kind *x = &p->kinds.data[k];
+        if (token - x->base >= 1u << x->width || x->field < 0) continue;
+        const Field *f = &p->fields.data[x->field];
+        if (f->emit) return p->m->c->emits.data[f->index].span;
+        return p->m->c->writes.data[f->flags ? f->regs.data[0] : f->index].span;
+    }
+    return (Span){0};
+}
+
+static const char *token_text(const Check *c, uint32_t token)
+{
+    const Protocol *p = c->build.protocol;
+    for (uint32_t k = 0; k < p->kinds.n; k++)
+        if (token - p->kinds.data[k].base < 1u << p->kinds.data[k].width)
+            return xfmt("%s 0x%x", p->kinds.data[k].name, token - p->kinds.data[k].base);
+    return xfmt("%u, no kind", token);
+}
+
+static void commit(Check *c)
+{
+    if (!c->pending) return;
+    const Modes *m = c->build.modes;
+    bool *skip = xrealloc(NULL, m->c->states.n + 1);
+    /* a step that ends the run says nothing else: what it would have fed back does not happen */
+    for (uint32_t s = 0; s < m->c->states.n; s++) skip[s] = c->terminal && m->mode[s] != MODE_DIRECT;
+    sim_commit(c->sim, skip);
+    free(skip);
+    c->pending = false;
+}
+
+static int judge(void *ctx, Machine *mc, uint32_t token)
+{
+    (void)mc;
+    Check *c = ctx;
+    if (c->at == c->expected.n) {
+        commit(c);
+        bool retired;
+        c->expected.n = c->at = 0;
+        sim_eval(c->sim, NULL, &retired);
+        c->steps += retired;
+        c->terminal = encode_step(c->build.protocol, c->sim, &c->expected);
+        c->pending = true;
+    }
+    uint32_t want = c->expected.data[c->at++];
+    if (want == token) return 0;
+    Span at = token_place(c, want);
+    c->checker.mismatches++;
+    fprintf(stderr, "check: step %" PRIu64 ", line %u: the chip said %s, the netlist says %s\n", c->steps, at.line, token_text(c, token),
+            token_text(c, want));
+    return 1;
+}
+
+static void host_input(void *ctx, Machine *mc, uint32_t token)
+{
+    (void)mc;
+    Check *c = ctx;
+    const Protocol *p = c->build.protocol;
+    commit(c);
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        const Kind *x = &p->kinds.data[k];
+        if (x->role == ROLE_INPUT && token - x->base < 1u << x->width) sim_set(c->sim, (uint32_t)(-2 - x->field), 0, token - x->base);
+    }
+}
+
+/* Everything that the machine holds, in every copy. A run that was stopped between two steps has not yet fed its last token back. */
+static int end(void *ctx, Machine *mc)
+{
+    Check *c = ctx;
+    const Circuit *n = c->build.modes->c;
+    const Model *m = machine_model(mc);
+    commit(c);
+    if (!c->terminal && c->expected.n && c->at == c->expected.n) machine_feed(mc, c->expected.data[c->at - 1]);
+    for (uint32_t s = 0; s < n->states.n; s++)
+        for (uint32_t r = 0; r < n->states.data[s].rows; r++) {
+            uint64_t v = 0, want = sim_get(c->sim, s, r);
+            char *err = NULL;
+            bool hard = n->states.data[s].has_hard && n->states.data[s].hard_row == r;
+            if (hard || (machine_get(mc, &m->state[s], r, &v, &err) && v == want)) continue;
+            c->checker.mismatches++;
+            if (err) fprintf(stderr, "check: %s[%u]: %s\n", n->states.data[s].name, r, err);
+            else fprintf(stderr, "check: %s[%u] is 0x%" PRIx64 " in the chip, 0x%" PRIx64 " in the netlist\n", n->states.data[s].name, r, v, want);
+            free(err);
+            if (c->checker.mismatches >= 10) return 1;
+        }
+    return c->checker.mismatches != 0;
+}
+
+Checker *checker_new(void)
+{
+    Check *c = xalloc(sizeof *c);
+    c->checker = (Checker){.ctx = c, .begin = begin, .token = judge, .input = host_input, .end = end};
+    return &c->checker;
+}

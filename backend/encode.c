@@ -1,0 +1,75 @@
+/* encode.c: one evaluated step as tokens. Written from the description of the protocol, not from the pass circuit that protocol.c builds, so
+ * that each checks the other. */
+#include "encode.h"
+
+void encode_watch(const Protocol *p, Sim *s)
+{
+    for (uint32_t f = 0; f < p->fields.n; f++) {
+        sim_watch(s, p->fields.data[f].need);
+        sim_watch(s, p->fields.data[f].bits);
+    }
+    sim_watch(s, p->m->c->retire);
+}
+
+static bool needed(const Protocol *p, const Sim *s, uint32_t f) { return sim_value(s, p->fields.data[f].need); }
+
+static uint32_t find(const Protocol *p, uint32_t f, int chunk, int form, bool last, bool hold)
+{
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        const Kind *x = &p->kinds.data[k];
+        if (x->field == (int)f && x->chunk == chunk && x->form == form && x->last == last && x->hold == hold) return k;
+    }
+    die("no kind of token for field %s", p->fields.data[f].name);
+}
+
+static void put(const Protocol *p, Tokens *out, uint32_t kind, uint64_t payload)
+{
+    const Kind *k = &p->kinds.data[kind];
+    vec_push(out, k->base + (uint32_t)(payload & mask64(k->width)));
+}
+
+static void encode_tail(const Protocol *p, uint32_t f, uint64_t bits, uint64_t old, Tokens *out)
+{
+    const Field *x = &p->fields.data[f];
+    unsigned top = x->nchunks - 1;
+    if (top && (bits ^ old) >> x->chunk_width[0] == 0) top = 0; /* the upper bits stay */
+    for (unsigned j = top + 1; j-- > 0;) put(p, out, find(p, f, (int)j, -1, j == 0, false), bits >> x->chunk_lo[j]);
+}
+
+static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more, Tokens *out)
+{
+    const Field *x = &p->fields.data[f];
+    uint64_t bits = x->bits ? sim_value(s, x->bits) : 0;
+    if (x->tail) {
+        encode_tail(p, f, bits, sim_get(s, (uint32_t)p->m->tail, 0), out);
+        return;
+    }
+    for (unsigned g = 0; g < x->nforms; g++)
+        if (bits >> x->chunk_width[0] == x->form[g]) {
+            put(p, out, find(p, f, 0, (int)g, !more, false), bits);
+            return;
+        }
+    bool inner = x->loop && p->m->c->retire && !sim_value(s, p->m->c->retire);
+    for (unsigned j = 0; j < x->nchunks; j++) {
+        bool final = j + 1 == x->nchunks;
+        put(p, out, find(p, f, x->emit ? 0 : (int)j, x->emit ? -1 : -1, final && !more, final && inner), bits >> x->chunk_lo[j]);
+    }
+}
+
+bool encode_step(const Protocol *p, const Sim *s, Tokens *out)
+{
+    for (uint32_t f = 0; f < p->first_normal; f++)
+        if (needed(p, s, f)) { /* faults, then exits: the run ends */
+            put(p, out, find(p, f, 0, -1, true, false), p->fields.data[f].bits ? sim_value(s, p->fields.data[f].bits) : 0);
+            return true;
+        }
+    uint32_t before = out->n, last = 0;
+    for (uint32_t f = p->first_normal; f < p->fields.n; f++)
+        if (needed(p, s, f)) last = f;
+    for (uint32_t f = p->first_normal; f < p->fields.n; f++)
+        if (needed(p, s, f)) encode_field(p, s, f, f < last, out);
+    if (out->n == before)
+        for (uint32_t k = 0; k < p->kinds.n; k++)
+            if (p->kinds.data[k].role == ROLE_TRACE && p->kinds.data[k].field < 0) put(p, out, k, 0);
+    return false;
+}

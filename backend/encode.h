@@ -1,0 +1,11 @@
+/* encode.h: what a step says, in tokens, from values: the protocol without the model. */
+#ifndef TAPEOUT_ENCODE_H
+#define TAPEOUT_ENCODE_H
+#include "protocol.h"
+
+typedef VEC(uint32_t) Tokens;
+/* Makes the interpreter keep every value that encoding needs. */
+void encode_watch(const Protocol *p, Sim *s);
+/* Appends the tokens of the step that s has just evaluated (sim_eval). True when the last one ends the run. */
+bool encode_step(const Protocol *p, const Sim *s, Tokens *out);
+#endif
