@@ -497,8 +497,8 @@ static void initial(Check *c, Node *decl, Node *init)
 
 static void hint(Node *n)
 {
-    if (n && strcmp(n->name, "deltanet") && strcmp(n->name, "attention") && strcmp(n->name, "weights") && strcmp(n->name, "forward"))
-        error_at(n->span, "found '%s', expected forward, or in deltanet, attention or weights", n->name);
+    if (n && strcmp(n->name, "deltanet") && strcmp(n->name, "attention") && strcmp(n->name, "weights"))
+        error_at(n->span, "found '%s', expected deltanet, attention or weights", n->name);
 }
 
 static void state(Check *c, Node *n)

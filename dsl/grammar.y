@@ -46,7 +46,7 @@ static Node *sized(Token type, Node *e, Span end)
 %syntax_error { syntax_error(yypParser, yymajor, TOKEN); }
 
 /* Words that mean something only in one place may name things elsewhere. */
-%fallback ID ALIGN AT CARRY UNTIL THEN RUN EXPECT EXTENSION.
+%fallback ID ALIGN AT FORWARD CARRY UNTIL THEN RUN EXPECT EXTENSION.
 
 %left OROR.
 %left ANDAND.
@@ -79,6 +79,7 @@ static Node *sized(Token type, Node *e, Span end)
 %type carries { NodeList * }
 %type tests { NodeList * }
 %type reduce_op { int }
+%type forward_opt { int }
 %type any_name { Token }
 
 /* ---- files ---- */
@@ -121,20 +122,20 @@ type_opt(X) ::= COLON type(T). { X = T; }
 
 /* ---- state and devices ---- */
 decl(X) ::= REG(K) ID(N) COLON type(T) align_opt(A) hint_opt(H) init_opt(I) SEMI. { X = node_set(node_named(N_REG, N, SPAN(K.span, N.span), T, A, I), H, NULL); }
-decl(X) ::= FILEKW(K) ID(N) LBRACKET expr(R) RBRACKET COLON type(T) hard(L) hint_opt(H) init_opt(I) SEMI.
-    { X = node_set_list(node_set(node_named(N_FILE, N, SPAN(K.span, N.span), T, R, I), H, NULL), L); }
-decl(X) ::= MEM(K) ID(N) LBRACKET expr(R) RBRACKET COLON type(T) at_opt(B) hint_opt(H) init_opt(I) SEMI.
-    { X = node_set(node_named(N_MEM, N, SPAN(K.span, N.span), T, R, I), H, B); }
+decl(X) ::= FILEKW(K) ID(N) LBRACKET expr(R) RBRACKET COLON type(T) hard(L) forward_opt(F) hint_opt(H) init_opt(I) SEMI.
+    { X = node_set_list(node_set(node_named(N_FILE, N, SPAN(K.span, N.span), T, R, I), H, NULL), L); X->forward = F; }
+decl(X) ::= MEM(K) ID(N) LBRACKET expr(R) RBRACKET COLON type(T) at_opt(B) forward_opt(F) hint_opt(H) init_opt(I) SEMI.
+    { X = node_set(node_named(N_MEM, N, SPAN(K.span, N.span), T, R, I), H, B); X->forward = F; }
 decl(X) ::= OUTPUT(K) ID(N) COLON type(T) SEMI. { X = node_named(N_OUTPUT, N, SPAN(K.span, N.span), T, NULL, NULL); }
 decl(X) ::= EXIT(K) ID(N) COLON type(T) SEMI. { X = node_named(N_EXIT, N, SPAN(K.span, N.span), T, NULL, NULL); }
 decl(X) ::= INPUT(K) ID(N) COLON type(T) SEMI. { X = node_named(N_INPUT, N, SPAN(K.span, N.span), T, NULL, NULL); }
 align_opt(X) ::= . { X = NULL; }
 align_opt(X) ::= ALIGN expr(E). { X = E; }
+forward_opt(X) ::= . { X = 0; }
+forward_opt(X) ::= FORWARD. { X = 1; }
 at_opt(X) ::= . { X = NULL; }
 at_opt(X) ::= AT expr(E). { X = E; }
 hint_opt(X) ::= . { X = NULL; }
-// `forward`: reads see this step's write
-hint_opt(X) ::= ID(N). { X = node_named(N_NAME, N, N.span, NULL, NULL, NULL); }
 hint_opt(X) ::= IN ID(N). { X = node_named(N_NAME, N, N.span, NULL, NULL, NULL); }
 init_opt(X) ::= . { X = NULL; }
 init_opt(X) ::= EQUALS expr(E). { X = E; }
@@ -312,7 +313,7 @@ static const struct {
     [COMMA] = { "','", CLOSER }, [ELSE] = { "'else'", CLOSER }, [DOTDOT] = { "'..'", CLOSER }, [FATARROW] = { "'=>'", CLOSER },
     [LBRACE] = { "'{'", PLAIN }, [LPAREN] = { "'('", PLAIN }, [LBRACKET] = { "'['", PLAIN }, [DOT] = { "'.'", PLAIN },
     [COLON] = { "':'", PLAIN }, [EQUALS] = { "'='", PLAIN }, [BECOMES] = { "':='", PLAIN }, [ARROW] = { "'->'", PLAIN },
-    [ALIGN] = { "'align'", PLAIN }, [AT] = { "'at'", PLAIN }, [IN] = { "'in'", PLAIN }, [CARRY] = { "'carry'", PLAIN },
+    [ALIGN] = { "'align'", PLAIN }, [AT] = { "'at'", PLAIN }, [FORWARD] = { "'forward'", PLAIN }, [IN] = { "'in'", PLAIN }, [CARRY] = { "'carry'", PLAIN },
     [UNTIL] = { "'until'", PLAIN }, [THEN] = { "'then'", PLAIN }, [OROR] = { "'||'", OPERATOR }, [ANDAND] = { "'&&'", OPERATOR },
     [EQ] = { "'=='", OPERATOR }, [NE] = { "'!='", OPERATOR }, [LT] = { "'<'", OPERATOR }, [LE] = { "'<='", OPERATOR },
     [GT] = { "'>'", OPERATOR }, [GE] = { "'>='", OPERATOR }, [SLT] = { "'<s'", OPERATOR }, [SLE] = { "'<=s'", OPERATOR },

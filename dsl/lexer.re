@@ -99,6 +99,7 @@ static int scan(Lexer *lx)
         "mem"       { return MEM; }
         "align"     { return ALIGN; }
         "at"        { return AT; }
+        "forward"   { return FORWARD; }
         "in"        { return IN; }
         "output"    { return OUTPUT; }
         "exit"      { return EXIT; }

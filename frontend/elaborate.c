@@ -97,6 +97,7 @@ static Design *elaborate(Program *p, const Define *defines, unsigned ndefines)
     if (!error_count()) instr_table(e);
     if (!error_count()) elaborate_step(e);
     if (!error_count()) finish_effects(e);
+    if (!error_count()) check_forward(e);
     if (!error_count()) elaborate_tests(e);
     if (error_count()) return NULL;
     const char *bad = circuit_check(e->c);

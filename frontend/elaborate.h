@@ -138,7 +138,7 @@ typedef struct {
 
 /* ---- elaborate.c ---- */
 /* An error about the source; once per place, however often a body is inlined. Returns the error value. */
-#define fail elab_fail /* the runtime has a `fail` of its own, and one program holds both */
+#define fail elab_fail /* one program holds other functions of this short name */
 Val fail(Elab *e, Span at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Counts one unit of work; false when a limit is reached. */
 bool enter_work(Elab *e, Span at);
@@ -223,6 +223,9 @@ void emit_take(Elab *e, const Node *input, Span at);
 void finish_effects(Elab *e);
 /* False, and an error, in the body of a loop; false where nothing has effects. */
 bool effect_allowed(Elab *e, Span at);
+
+/* ---- elaborate_forward.c ---- */
+void check_forward(Elab *e);
 
 /* ---- elaborate_test.c ---- */
 void elaborate_tests(Elab *e);

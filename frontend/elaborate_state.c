@@ -96,7 +96,7 @@ static void init_register(Elab *e, State *st, const Info *s, const Node *init)
 
 static HomeHint home_of(const Node *hint)
 {
-    if (!hint || !strcmp(hint->name, "forward")) return HOME_AUTO;
+    if (!hint) return HOME_AUTO;
     return !strcmp(hint->name, "deltanet") ? HOME_DELTANET : !strcmp(hint->name, "attention") ? HOME_ATTENTION : HOME_WEIGHTS;
 }
 
@@ -188,7 +188,7 @@ static void declare_rows(Elab *e, Info *s)
     if (!set_geometry(e, s, &lane)) return;
     State st = { .name = n->name, .kind = n->kind == N_FILE ? ST_FILE : ST_MEM, .width = s->row, .rows = s->rows, .lane = lane,
                  .base = s->base, .span = n->name_span, .home = home_of(n->d),
-                 .forward = n->d && !strcmp(n->d->name, "forward") };
+                 .forward = n->forward };
     hard_row(e, &st, s);
     if (n->c && n->c->kind == N_NAME && !n->c->decl) {
         st.init = INIT_IMAGE;

@@ -59,7 +59,7 @@ static void table_grow(Circuit *c, Table *t)
     for (uint32_t i = 0; i < cap; i++) {
         if (!old[i]) continue;
         const Op *op = op_at(c, old[i]);
-        *table_find(c, t, op, c->args.data + op->arg0) = old[i];
+        *table_find(c, t, op, op->nargs ? c->args.data + op->arg0 : NULL) = old[i];
     }
     free(old);
 }
