@@ -83,7 +83,7 @@ do_demo() {
 # Short runs of libFuzzer from the seeds beside each harness; a finding fails and stays in build-fuzz/.
 do_fuzz() {
     local harness name seeds flags
-    CC=clang compile build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTAPEOUT_FUZZ=ON
+    CC=clang compile build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTAPEOUT_FUZZ=ON -DTAPEOUT_CUDA=OFF
     for harness in build-fuzz/fuzz/*; do
         [ -f "$harness" ] && [ -x "$harness" ] || continue
         name=$(basename "$harness")
@@ -99,7 +99,7 @@ do_test() {
     install_packages "$packages$test_packages"
     do_build
     # Undefined behaviour and wild accesses in what reads files from outside: the unit tests and the text cases again.
-    compile build-asan -DCMAKE_BUILD_TYPE=Debug -DTAPEOUT_SANITIZE=ON
+    compile build-asan -DCMAKE_BUILD_TYPE=Debug -DTAPEOUT_SANITIZE=ON -DTAPEOUT_CUDA=OFF
     local sanitized=0
     BUILD=build-asan tests/run.sh --level unit --level text --level command --level sim | sed 's/^/sanitized build: /' ||
         { sanitized=1; say "the sanitized run above failed"; }
