@@ -278,7 +278,7 @@ static int run_opened(Run *r)
 int runtime_run(const RunOptions *o)
 {
     Run r = {.o = o};
-    const Backend *b = backend_find(o->backend);
+    const Backend *b = o->use ? o->use : backend_find(o->backend);
     if (!b) {
         fprintf(stderr, "tapeout: unknown back end \"%s\"\n", o->backend);
         return 2;

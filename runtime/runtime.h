@@ -327,6 +327,7 @@ typedef struct {
 typedef struct {
     const char *chip, *firmware; /* firmware NULL: nothing is loaded */
     const char *backend;         /* NULL: the default */
+    const Backend *use;          /* a back end that is not in the table, or NULL */
     uint64_t max_steps;          /* 0: no limit */
     const char *trace;           /* file for one token a line, or NULL */
     bool stats;

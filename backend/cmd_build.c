@@ -1,0 +1,67 @@
+/* cmd_build.c: `build` and `targets`; and the plan of a chip made again from what the chip file says. */
+#include "build.h"
+#include "cli.h"
+#include <string.h>
+
+enum { MAX_PAYLOAD = 24 }; /* the widest kind that a chip file may have */
+
+/* 0, or the exit status after a message. */
+static int build_options(const Args *a, BuildOptions *o)
+{
+    const char *name = a->target ? a->target : "native";
+    o->target = target_find(name);
+    if (!o->target) return usage_error("unknown target \"%s\" (tapeout targets lists them)", name);
+    if (a->payload > MAX_PAYLOAD) return usage_error("--payload: found %llu, expected at most %d", (unsigned long long)a->payload, MAX_PAYLOAD);
+    o->bf16 = a->dtype ? !strcmp(a->dtype, "bf16") : o->target->bf16;
+    o->vocab = a->vocab;
+    o->payload = (unsigned)a->payload;
+    return 0;
+}
+
+/* dir/rv32i.ckt -> rv32i.chip in the working directory. */
+static const char *default_output(const char *source)
+{
+    const char *slash = strrchr(source, '/'), *base = slash ? slash + 1 : source, *dot = strrchr(base, '.');
+    size_t n = dot && dot != base ? (size_t)(dot - base) : strlen(base);
+    return xfmt("%.*s.chip", (int)n, base);
+}
+
+int cmd_build(const Args *a)
+{
+    BuildOptions o = { 0 };
+    int bad = build_options(a, &o);
+    if (bad) return bad;
+    Design *d = load_design(a, true);
+    if (!d) return 1;
+    Build b = build_machine(circuit_optimize(d->circuit), &o);
+    if (b.error) return input_error("%s: %s", a->input[0], b.error);
+    if (!chip_write(b.chip, a->output ? a->output : default_output(a->input[0]))) return input_error("%s", b.chip->error);
+    if (!a->quiet) build_report(&b, stdout);
+    return 0;
+}
+
+int cmd_targets(const Args *a)
+{
+    (void)a;
+    printf("%-14s %-9s %-8s %6s %6s %4s %4s %4s %4s  %s\n", "name", "family", "dtype", "hidden", "mlp", "kh", "vh", "dk", "dv", "about");
+    for (const Target *t = targets; t < targets + ntargets; t++) {
+        const char *size[4];
+        unsigned n[4] = { t->hidden, t->mlp, t->key_heads, t->value_heads };
+        for (int i = 0; i < 4; i++) size[i] = n[i] ? xfmt("%u", n[i]) : "any";
+        printf("%-14s %-9s %-8s %6s %6s %4s %4s %4u %4u  %s\n", t->name, t->family, t->bf16 ? "bfloat16" : "float32", size[0], size[1], size[2],
+               size[3], t->dk, t->dv, t->about);
+    }
+    return 0;
+}
+
+struct PlanSim *plan_again(const Recipe *r, const Image *image, const char **err)
+{
+    BuildOptions o = { .target = target_find(r->target), .bf16 = r->bf16, .vocab = r->vocab, .payload = r->payload, .plan_only = true };
+    if (!r->netlist) return *err = "there is no netlist in it", NULL;
+    if (!o.target) return *err = xfmt("target \"%s\" is unknown here", r->target), NULL;
+    Circuit *c = circuit_parse(r->netlist, err);
+    if (!c) return *err = xfmt("its netlist: %s", *err), NULL;
+    Build b = build_machine(c, &o);
+    if (b.error) return *err = b.error, NULL;
+    return plansim_new(b.plan, image);
+}

@@ -1,0 +1,43 @@
+/* cmd_dump.c: `dump SPEC --after LEVEL`: any level of the compilation as text. */
+#include "../dsl/dsl.h"
+#include "cli.h"
+#include <string.h>
+
+static int dump_tree(const Args *a)
+{
+    uint32_t root;
+    NodeList *decls = program_parse(a->input[0], &root);
+    if (!decls || error_count()) return 1;
+    tree_print(decls, stdout);
+    return 0;
+}
+
+static int dump_netlist(const Args *a)
+{
+    Design *d = load_design(a, true);
+    if (!d) return 1;
+    circuit_print(d->circuit, stdout);
+    return 0;
+}
+
+static int dump_optimized(const Args *a)
+{
+    Design *d = load_design(a, true);
+    if (!d) return 1;
+    circuit_print(circuit_optimize(d->circuit), stdout);
+    return 0;
+}
+
+/* In the order of the compilation; the names are those that main.c allows. */
+static const struct {
+    const char *name;
+    Command *dump;
+} levels[] = { { "tree", dump_tree }, { "netlist", dump_netlist }, { "optimized", dump_optimized } };
+
+int cmd_dump(const Args *a)
+{
+    if (!a->after) return usage_error("dump: --after LEVEL is missing");
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (!strcmp(levels[i].name, a->after)) return levels[i].dump(a);
+    die("no level %s", a->after);
+}
