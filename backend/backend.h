@@ -94,7 +94,12 @@ typedef struct {
     uint32_t state;        /* PORT_STATE: index into Circuit.states */
     unsigned width, lane;
     uint32_t rows;
-    int home;              /* layer */
+    int home, last;        /* layers: the first, and the last where it takes several; a read is complete after the last */
+    uint32_t nslices;
+    struct Slice {
+        int layer;
+        uint32_t group0, groups; /* groups of dk rows */
+    } *slices;
     Node out0;             /* node of bit 0; bit i is out0 + i (bits under a count: the count node only) */
     bool has_hard;
     uint32_t hard_row;

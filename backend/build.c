@@ -22,7 +22,7 @@ Build build_protocol(Circuit *c, const BuildOptions *o)
     b.netlist = netlist_text(c);
     care_simplify(c);
     b.modes = xalloc(sizeof *b.modes);
-    *b.modes = modes_choose(c, opt->target->dk);
+    *b.modes = modes_choose(c, opt->target);
     b.protocol = protocol_derive(b.modes, opt);
     if (opt->vocab && b.protocol->vocab > opt->vocab) {
         b.error = xfmt("the machine needs a vocabulary of %llu tokens", (unsigned long long)b.protocol->vocab);

@@ -104,6 +104,15 @@ static json_t *piece(const Chip *c, const CopyPiece *p)
     return o;
 }
 
+/* One copy: its pieces in order of their rows (layers are). */
+static json_t *copy(const Chip *c, uint32_t port)
+{
+    json_t *a = json_array();
+    for (uint32_t i = 0; i < c->pieces.n; i++)
+        if (c->pieces.data[i].port == port) json_array_append_new(a, piece(c, &c->pieces.data[i]));
+    return a;
+}
+
 static const char *const kind_name[] = {[ST_REG] = "reg", [ST_FILE] = "file", [ST_MEM] = "mem", [ST_HOST] = "host"};
 static const char *const init_name[] = {[INIT_ZERO] = "zero", [INIT_ROWS] = "rows", [INIT_IMAGE] = "image", [INIT_ENTRY] = "entry", [INIT_SYMBOL] = "symbol"};
 
@@ -115,8 +124,8 @@ static json_t *states(const Chip *c)
         const State *st = &n->states.data[s];
         json_t *rows = json_array(), *copies = json_array();
         for (uint32_t i = 0; i < st->nrow_init; i++) json_array_append_new(rows, json_integer((json_int_t)st->row_init[i]));
-        for (uint32_t i = 0; i < c->pieces.n; i++)
-            if (c->plan->ports.data[c->pieces.data[i].port].port->state == s) json_array_append_new(copies, json_pack("[o]", piece(c, &c->pieces.data[i])));
+        for (uint32_t i = 0; i < c->plan->ports.n; i++)
+            if (c->plan->ports.data[i].port->kind == PORT_STATE && c->plan->ports.data[i].port->state == s) json_array_append_new(copies, copy(c, i));
         json_t *o = json_pack("{s:s, s:s, s:i, s:I, s:i, s:I, s:s, s:o, s:i}", "name", st->name, "kind", kind_name[st->kind], "width",
                               (int)st->width, "rows", (json_int_t)st->rows, "lane", (int)st->lane, "base", (json_int_t)st->base, "init",
                               init_name[st->init], "row_init", rows, "init_shift", (int)st->init_shift);

@@ -19,15 +19,14 @@ typedef struct {
     uint32_t port;
     KeyClass key;
     unsigned lane0, nlanes;        /* write lanes of the port in this block */
-    uint32_t groups, heads;        /* heads per group */
+    uint32_t group0, groups, heads; /* groups of rows of the port that are here; heads per group */
+    bool split;                    /* the port has more than one group: beta and z select them */
     uint32_t first;                /* value head */
     VEC(BitCell) at;                  /* per cell: head in the group, lane */
     VEC(int) bit;                  /* per cell: bit of the row, or -1: the count */
 } Block;
 
 typedef VEC(Block) Blocks;
-
-static unsigned pilot_lanes(unsigned dv) { return (clog2(dv) & 1) ? 2 : 1; } /* dv / lanes is a power of four */
 
 /* Lays the bits of the block's lanes out over heads; every write lane starts a head of its own unless all lanes share one enable. */
 static void layout(const Chip *c, Block *b)
@@ -46,13 +45,13 @@ static void layout(const Chip *c, Block *b)
     b->heads = (uint32_t)head + 1;
 }
 
-static void port_blocks(const Chip *c, uint32_t i, Blocks *out)
+static void port_blocks(const Chip *c, uint32_t i, const struct Slice *s, Blocks *out)
 {
     const Port *q = c->plan->ports.data[i].port;
     bool addressed = q->rows > 1;
     unsigned lanes = port_lanes(q), step = q->lane_key ? 1 : lanes;
     for (unsigned j = 0; j < lanes; j += step) {
-        Block b = {.port = i, .lane0 = j, .nlanes = step, .groups = addressed ? (q->rows + c->dk - 1) / c->dk : 1};
+        Block b = {.port = i, .lane0 = j, .nlanes = step, .group0 = s->group0, .groups = s->groups, .split = q->rows > c->dk};
         b.key = addressed ? KEY_ROWS : q->kind == PORT_LATCH ? KEY_LATCH : q->lane_key && j ? KEY_LANE : KEY_CONST;
         layout(c, &b);
         vec_push(out, b);
@@ -62,8 +61,11 @@ static void port_blocks(const Chip *c, uint32_t i, Blocks *out)
 static Blocks layer_blocks(const Chip *c, unsigned l)
 {
     Blocks b = {0};
-    for (uint32_t i = 0; i < c->plan->ports.n; i++)
-        if (c->plan->ports.data[i].home == (int)l) port_blocks(c, i, &b);
+    for (uint32_t i = 0; i < c->plan->ports.n; i++) {
+        const Port *q = c->plan->ports.data[i].port;
+        for (uint32_t k = 0; k < q->nslices; k++)
+            if (q->slices[k].layer == (int)l) port_blocks(c, i, &q->slices[k], &b);
+    }
     return b;
 }
 
@@ -159,7 +161,7 @@ static void emit_keys(Heads *h, const Block *b, uint32_t key)
         put_conv(h, q_row(h, key, c->dk - 1), 0);
     }
     for (uint32_t r = 0; q->written && r < rows; r++) {
-        if (q->has_hard && r == q->hard_row && b->groups == 1) continue;
+        if (q->has_hard && r == q->hard_row && !b->split) continue;
         unsigned n = q->nwaddr < low ? q->nwaddr : low;
         Lin form = lin_const(1);
         int tap = 0;
@@ -201,7 +203,7 @@ static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, u
     for (uint32_t i = 0; i < q->nen; i++) l = lin_add(l, p->en[i], w), l.k -= w;
     if (any) l = lin_add(lin_add(l, p->en_any[0], 1), p->en_any[1], 1);
     if (q->lanes) l = lin_add(l, p->lanes[lane], w), l.k -= w;
-    if (b->groups > 1 && q->nwaddr > low) {
+    if (b->split && q->nwaddr > low) {
         Lin g = match_form(p->waddr, low, q->nwaddr, group);
         l = lin_add(l, g, w);
         l.k -= w;
@@ -234,7 +236,7 @@ static void emit_cell(Heads *h, const Block *b, uint32_t head, uint32_t group, u
     /* P sqrt(dv / pilots) and the gain divide out: a cell of HOT comes out as 1 */
     double zval = ldexp(1, LOG2_PILOT) / (HOT * NORM_GAIN * sqrt((double)c->dv / pilot_lanes(c->dv)));
     unsigned low = clog2(c->dk);
-    Lin sel = b->groups > 1 ? decided(match_form(p->raddr, low, q->nraddr, group)) : lin_const(1);
+    Lin sel = b->split ? decided(match_form(p->raddr, low, q->nraddr, group)) : lin_const(1);
     chip_form(c, h->z, (uint64_t)head * c->dv + lane, sel, zval);
     chip_put(c, h->out, ch, (uint64_t)head * c->dv + lane, 1);
 }
@@ -250,7 +252,7 @@ static void emit_block(Heads *h, const Block *b)
         int32_t done = -1;
         for (uint32_t k = 0; k < b->at.n; k++) {
             uint32_t head = b->first + g * b->heads + (uint32_t)b->at.data[k].head;
-            emit_cell(h, b, head, g, k);
+            emit_cell(h, b, head, b->group0 + g, k);
             if (b->at.data[k].head == done) continue;
             done = b->at.data[k].head;
             if (!q->written) { /* without it beta is 1/2, and every token would halve the row */
@@ -258,7 +260,7 @@ static void emit_block(Heads *h, const Block *b)
                 continue;
             }
             int bit = b->bit.data[k];
-            emit_beta(h, b, head, g, bit >= 0 ? (unsigned)bit / q->lane : 0);
+            emit_beta(h, b, head, b->group0 + g, bit >= 0 ? (unsigned)bit / q->lane : 0);
             for (unsigned i = 0; i < np; i++) {
                 uint64_t row = v_row(h, head, c->dv - 1 - i);
                 chip_form(c, h->qkv, row, lin_const(1), ldexp(1, LOG2_PILOT));
@@ -293,7 +295,8 @@ static void map_layer(Chip *c, unsigned l, const Blocks *b)
         if (q->kind != PORT_STATE) continue;
         bool first = i == 0 || b->data[i - 1].port != x->port;
         if (first) {
-            CopyPiece p = {.port = x->port, .layer = l, .nrows = q->rows, .group_rows = c->dk, .group_heads = x->heads, .head0 = x->first,
+            uint32_t row0 = x->group0 * c->dk, rows = x->groups * c->dk;
+            CopyPiece p = {.port = x->port, .layer = l, .row0 = row0, .nrows = rows < q->rows - row0 ? rows : q->rows - row0, .group_rows = c->dk, .group_heads = x->heads, .head0 = x->first,
                        .bits = xalloc(q->width * sizeof(BitCell)), .count = {-1, -1}};
             for (unsigned k = 0; k < q->width; k++) p.bits[k] = (BitCell){-1, -1};
             vec_push(&c->pieces, p);

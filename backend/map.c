@@ -99,7 +99,7 @@ void map_label_one(Net *n, Node i)
         return;
     }
     if (x->kind == N_PORT) {
-        x->label = 2 * n->ports.data[x->port].home;
+        x->label = 2 * n->ports.data[x->port].last;
         return;
     }
     if (x->kind == N_EXPR) {

@@ -69,6 +69,59 @@ static void choose_tail(Modes *m)
     if (m->tail >= 0) m->mode[m->tail] = MODE_TAIL;
 }
 
+/* ---- room for ports ---- */
+
+enum { MAX_LAYERS = 1024 };
+
+/* Pilot lanes of a value head: dv over them is a power of four, so that the norm's factor is a power of two. */
+unsigned pilot_lanes(unsigned dv) { return (clog2(dv) & 1) ? 2 : 1; }
+
+unsigned port_heads(const Port *q, unsigned dv)
+{
+    unsigned cap = dv - pilot_lanes(dv), bits = q->width - (q->cnt_bits ? q->cnt_bits - 1 : 0);
+    if (q->lane >= q->width) return (bits + cap - 1) / cap;
+    unsigned n = 0;
+    for (unsigned i = 0; i < q->width; i += q->lane) n += ((q->width - i < q->lane ? q->width - i : q->lane) + cap - 1) / cap;
+    return n;
+}
+
+static uint32_t free_keys(const Modes *m, int layer)
+{
+    const Target *t = m->target;
+    if (t->native) return UINT32_MAX / 2;
+    uint32_t r = t->value_heads / t->key_heads, used = m->keys[layer] + (m->shared[layer] + r - 1) / r;
+    uint32_t all = layer ? t->key_heads : t->key_heads / 2; /* the other half of layer 0 is for stage registers and latches */
+    return used < all ? all - used : 0;
+}
+
+void modes_place(Modes *m, Port *q)
+{
+    const Target *t = m->target;
+    uint32_t r = t->native ? 1 : t->value_heads / t->key_heads, h = port_heads(q, t->dv);
+    uint32_t groups = q->rows > 1 ? (q->rows + t->dk - 1) / t->dk : 1, done = 0;
+    VEC(struct Slice) slices = {0};
+    for (int l = q->home; done < groups; l++) {
+        if (l >= MAX_LAYERS) die("no room for %s", q->name);
+        uint32_t room = free_keys(m, l);
+        if (q->rows == 1) { /* shares key heads */
+            if (!t->native && room * r < h + r) continue;
+            m->shared[l] += h;
+            vec_push(&slices, ((struct Slice){l, 0, 1}));
+            break;
+        }
+        uint32_t fit = t->native ? groups : room * r / h;
+        if (fit > groups - done) fit = groups - done;
+        if (!fit) continue;
+        vec_push(&slices, ((struct Slice){l, done, fit}));
+        if (!t->native) m->keys[l] += (fit * h + r - 1) / r;
+        done += fit;
+    }
+    q->slices = slices.data;
+    q->nslices = slices.n;
+    q->home = slices.data[0].layer;
+    q->last = slices.data[slices.n - 1].layer;
+}
+
 /* ---- ports for reads ---- */
 
 /* Bit i of the count n in [0, 2^bits): sum over the t at which it flips of [n >= t], each as
@@ -121,6 +174,7 @@ static Lit *read_port(Net *n, Ref r, BitMap *bits, void *ctx)
     p.home = home_after(t);
     if (m->min_home[o->imm] > p.home) p.home = m->min_home[o->imm];
     if ((int)o->imm == m->tail) p.cnt_lo = m->cnt_lo, p.cnt_bits = m->cnt_bits;
+    modes_place(m, &p);
     vec_push(&n->ports, p);
     Lit *out = port_bits(n, m, &n->ports.data[n->ports.n - 1]);
     map_label(n, m->labelled);
@@ -132,6 +186,8 @@ void modes_build(Modes *m, const Ref *roots, unsigned nroots)
 {
     m->net = net_new(m->c);
     m->labelled = 1;
+    m->keys = xalloc(MAX_LAYERS * sizeof *m->keys);
+    m->shared = xalloc(MAX_LAYERS * sizeof *m->shared);
     m->bits = g_blast(m->net, roots, nroots, read_port, m);
     map_label(m->net, m->labelled);
     m->labelled = m->net->nodes.n;
@@ -241,9 +297,9 @@ static void try_tap(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
     m->depth = step_depth(m);
 }
 
-Modes modes_choose(Circuit *c, uint32_t group_rows)
+Modes modes_choose(Circuit *c, const Target *target)
 {
-    Modes m = {.c = c, .mode = xalloc((c->states.n + 1) * sizeof(int)), .min_home = xalloc((c->states.n + 1) * sizeof(int))};
+    Modes m = {.c = c, .target = target, .mode = xalloc((c->states.n + 1) * sizeof(int)), .min_home = xalloc((c->states.n + 1) * sizeof(int))};
     for (uint32_t s = 0; s < c->states.n; s++) {
         m.mode[s] = c->states.data[s].kind == ST_HOST ? MODE_HOST : write_of(c, s) ? MODE_FED : MODE_CONST;
         m.min_home[s] = m.mode[s] == MODE_FED;
@@ -259,6 +315,6 @@ Modes modes_choose(Circuit *c, uint32_t group_rows)
         for (uint32_t s = 0; s < c->states.n; s++)
             if (c->states.data[s].kind == order[k] && m.mode[s] == MODE_FED && !c->states.data[s].hidden) try_direct(&m, s, roots, nroots);
     for (uint32_t s = 0; s < c->states.n; s++)
-        if (m.mode[s] == MODE_FED && c->states.data[s].rows <= group_rows) try_tap(&m, s, roots, nroots);
+        if (m.mode[s] == MODE_FED && c->states.data[s].rows <= target->dk) try_tap(&m, s, roots, nroots);
     return m;
 }

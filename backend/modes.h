@@ -16,13 +16,20 @@ typedef struct {
     unsigned cnt_lo, cnt_bits;
     BitMap bits;
     Node labelled;
+    const Target *target;
+    uint32_t *keys, *shared; /* per layer: key heads in use by addressed ports; value heads in key heads of one constant row */
     int depth;            /* latest time of anything that a step must say or write */
 } Modes;
 
 /* The write of state s, or NULL. */
 const Write *write_of(const Circuit *c, uint32_t s);
-/* Decides mode, min_home, tail. An element of more than group_rows rows cannot take its write address from a conv tap. */
-Modes modes_choose(Circuit *c, uint32_t group_rows);
+/* Decides mode, min_home, tail. An element of more than dk rows cannot take its write address from a conv tap. */
+Modes modes_choose(Circuit *c, const Target *target);
+/* Sets home, last and slices of a port that wants layer q->home: later, or over several layers, where the target's heads are taken. */
+void modes_place(Modes *m, Port *q);
+/* Value heads that one group of the port's rows takes with value dimension dv. */
+unsigned port_heads(const Port *q, unsigned dv);
+unsigned pilot_lanes(unsigned dv);
 /* Builds m->net from the roots with the modes as they are; ports for every READ, labels for every node. */
 void modes_build(Modes *m, const Ref *roots, unsigned nroots);
 /* The first layer whose memory block comes after time t. */

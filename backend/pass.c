@@ -66,10 +66,15 @@ static int form_bit(const Protocol *p, const Kind *k, int f, int j, unsigned bit
     return at < 64 && x->form[k->form] >> at & 1 ? TOK_ONE : TOK_ZERO;
 }
 
-static Port *new_port(Pass *b, Port x)
+static void new_port(Pass *b, Port x)
 {
+    if (x.kind == PORT_STATE) modes_place(b->p->m, &x);
+    else {
+        x.nslices = 1;
+        x.slices = xalloc(sizeof *x.slices);
+        x.slices[0] = (struct Slice){0, 0, 1};
+    }
     vec_push(&b->n->ports, x);
-    return &b->n->ports.data[b->n->ports.n - 1];
 }
 
 static Lit *port_out(Pass *b, unsigned width)
@@ -285,7 +290,7 @@ static void cover(Net *n)
     for (unsigned s = 0; s < n->nsets; s++)
         for (unsigned i = 0; i < n->set_width[s]; i++) vec_push(&roots, n->set_out[s][i]);
     for (uint32_t i = 0; i < roots.n; i++) last = map_lit_label(n, roots.data[i]) > last ? map_lit_label(n, roots.data[i]) : last;
-    for (uint32_t i = 0; i < n->ports.n; i++) last = 2 * n->ports.data[i].home + 1 > last ? 2 * n->ports.data[i].home + 1 : last;
+    for (uint32_t i = 0; i < n->ports.n; i++) last = 2 * n->ports.data[i].last + 1 > last ? 2 * n->ports.data[i].last + 1 : last;
     n->depth = last / 2 + 1;
     map_cover(n, roots.data, roots.n, 2 * n->depth - 1);
 }

@@ -52,7 +52,7 @@ static void last_uses(Slots *s)
     }
     for (uint32_t i = 0; i < n->ports.n; i++) {
         const Port *q = &n->ports.data[i];
-        int t = 2 * q->home;
+        int t = 2 * q->last;
         use_lits(s, q->raddr, q->nraddr, t);
         if (!q->written) continue;
         use_lits(s, q->waddr, q->nwaddr, t);
@@ -237,7 +237,7 @@ static void plan_ports(Slots *s)
     Plan *p = s->p;
     for (uint32_t i = 0; i < s->n->ports.n; i++) {
         const Port *q = &s->n->ports.data[i];
-        PlanPort x = {.port = q, .home = q->home, .out = xalloc(q->width * sizeof(uint32_t))};
+        PlanPort x = {.port = q, .home = q->last, .out = xalloc(q->width * sizeof(uint32_t))};
         for (unsigned b = 0; b < q->width; b++) x.out[b] = NONE;
         x.raddr = forms(p, q->raddr, q->nraddr);
         if (q->written) {

@@ -28,7 +28,7 @@ typedef struct {
 /* A port with its forms over channels; names as in Port (backend.h). A list of forms is an AND of bits, or bits of a word. */
 typedef struct {
     const Port *port;
-    int home;
+    int home;          /* the layer at which its read is complete */
     uint32_t *out;     /* per bit: the channel that receives it, UINT32_MAX: nobody needs it. A count: out[cnt_lo] */
     bool counted;      /* out[cnt_lo] receives the count */
     bool reads;        /* some output is needed */
