@@ -66,7 +66,7 @@ typedef struct {
 typedef struct {
     ValueClass *value;
     const OutClass *out;
-    float *rows; /* [dk, dv], or NULL while bit-coded */
+    float *rows; /* [dk, dv]; NULL while bit-coded, or while nothing has been written */
 } DeltaHead;
 
 typedef struct {
@@ -416,10 +416,7 @@ static void make_heads(Delta *d)
     d->r = pool_array(d->pool, g->dv, sizeof *d->r);
     d->o = pool_array(d->pool, g->dv, sizeof *d->o);
     make_classes(d, d->part[PART_V].code, g->dv, make_value, value);
-    for (uint32_t j = 0; j < g->nv; j++) {
-        d->head[j].value = value[j];
-        if (!d->head[j].value->bits) to_floats(d, j);
-    }
+    for (uint32_t j = 0; j < g->nv; j++) d->head[j].value = value[j];
     free(value);
 }
 
@@ -530,7 +527,7 @@ void delta_set(Delta *d, uint32_t head, uint32_t row, const float *lanes)
     size_t at = (size_t)head * d->g->dk + row;
     uint64_t bits;
     bool written = true;
-    if (!d->head[head].rows && encode_row(d, d->head[head].value, lanes, &bits, &written)) d->bits[at] = bits;
+    if (!d->head[head].rows && d->head[head].value->bits && encode_row(d, d->head[head].value, lanes, &bits, &written)) d->bits[at] = bits;
     else {
         to_floats(d, head);
         memcpy(d->head[head].rows + (size_t)row * d->g->dv, lanes, d->g->dv * sizeof *lanes);
@@ -546,15 +543,10 @@ static void snapshot(Delta *d, const Stream *s)
     if (!d->nsnap) return;
     Stream oldest = d->snap[taps - 1];
     memmove(d->snap + 1, d->snap, (taps - 1) * sizeof *d->snap);
-    d->snap[0] = oldest;
-    memset(oldest.live, 0, oldest.words * sizeof *oldest.live);
-    memset(oldest.odd, 0, oldest.words * sizeof *oldest.odd);
-    for (uint32_t i = 0; i < d->nsnap; i++) {
-        float x = s->x[d->snap_channel[i]];
-        oldest.x[i] = x;
-        oldest.live[i >> 6] |= (uint64_t)(x != 0) << (i & 63);
-        oldest.odd[i >> 6] |= (uint64_t)(x != 0 && x != 1) << (i & 63);
-    }
+    d->snap[0] = oldest; /* the arrays are shared with the copy below */
+    for (uint32_t i = 0; i < d->nsnap; i++) oldest.x[i] = s->x[d->snap_channel[i]];
+    oldest.touched = ~0ull >> (63 - (oldest.words < 64 ? oldest.words - 1 : 63));
+    stream_settle(&oldest);
 }
 
 /* A channel with several taps, after the convolution. */
@@ -675,7 +667,7 @@ static void write_head(Delta *d, uint32_t j, float beta, const Stream *s)
     uint32_t kh = j / d->share, n = d->key.n[kh];
     const Hot *k = d->key.hot + (size_t)kh * d->g->dk;
     if (n == 0) return;
-    if (!d->head[j].rows && n == 1 && k->v == 1.0f && beta == 1.0f && write_bits(d, j, k->row, s)) return;
+    if (d->head[j].value->bits && !d->head[j].rows && n == 1 && k->v == 1.0f && beta == 1.0f && write_bits(d, j, k->row, s)) return;
     to_floats(d, j);
     write_floats(d, j, k, n, beta, s);
 }
@@ -721,7 +713,7 @@ static void put_out(const Delta *d, uint32_t j, uint32_t lane, float y, Stream *
 {
     const OutClass *o = d->head[j].out;
     (void)d;
-    for (uint32_t k = o->start[lane]; y != 0 && k < o->start[lane + 1]; k++) stream_add(s, o->e[k].at, o->e[k].w * y);
+    for (uint32_t k = o->start[lane]; y != 0 && k < o->start[lane + 1]; k++) stream_put(s, o->e[k].at, o->e[k].w * y);
 }
 
 static void read_floats(Delta *d, const GateMember *z, float gate, const Hot *q, uint32_t n, Stream *s)
@@ -749,7 +741,7 @@ static void read_head(Delta *d, const GateMember *z, float gate, Stream *s)
     uint32_t kh = z->head / d->share, n = d->query.n[kh];
     const Hot *q = d->query.hot + (size_t)kh * d->g->dk;
     ValueClass *c = d->head[z->head].value;
-    if (n == 0) return;
+    if (n == 0 || (!c->bits && !d->head[z->head].rows)) return;
     float r = d->head[z->head].rows || n > 1 || z->mask & c->fixed ? 0 : code_factor(d, c, q->v);
     if (r == 0) {
         read_floats(d, z, gate, q, n, s);
@@ -776,4 +768,5 @@ void delta_step(Delta *d, Stream *s)
         for (uint32_t k = d->z_start[form]; gate != 0 && k < d->z_start[form + 1]; k++) read_head(d, &d->z_member[k], gate, s);
     }
     d->pos++;
+    stream_settle(s);
 }

@@ -1,12 +1,70 @@
 /* forms.c: rows of a weight matrix as affine forms. Equal rows are one form: the gates of all lanes of a head, the keys of
- * heads that share an address, the code bits of all kinds of token. */
+ * heads that share an address, the code bits of all kinds of token. And the stream that forms are evaluated on. */
 #include "sparse.h"
 #include <stdlib.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 Stream stream_new(Pool *p, uint32_t n)
 {
     uint32_t words = (n + 63) / 64;
-    return (Stream){n, words, pool_array(p, n, sizeof(float)), pool_array(p, words, sizeof(uint64_t)), pool_array(p, words, sizeof(uint64_t))};
+    return (Stream){n, words, pool_array(p, words * 64, sizeof(float)), pool_array(p, words, sizeof(uint64_t)), pool_array(p, words, sizeof(uint64_t)), 0};
+}
+
+static void settle_plain(const float *x, uint64_t *live, uint64_t *odd)
+{
+    uint64_t l = 0, o = 0;
+    for (uint32_t i = 0; i < 64; i++) {
+        l |= (uint64_t)(x[i] != 0) << i;
+        o |= (uint64_t)(x[i] != 0 && x[i] != 1) << i;
+    }
+    *live = l;
+    *odd = o;
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx2"))) static void settle_avx2(const float *x, uint64_t *live, uint64_t *odd)
+{
+    const __m256 zero = _mm256_setzero_ps(), one = _mm256_set1_ps(1);
+    uint64_t l = 0, ones = 0;
+    for (int i = 0; i < 64; i += 8) {
+        __m256 v = _mm256_load_ps(x + i);
+        l |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, zero, _CMP_NEQ_UQ)) << i;
+        ones |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, one, _CMP_EQ_OQ)) << i;
+    }
+    *live = l;
+    *odd = l & ~ones;
+}
+#endif
+
+typedef void Settle(const float *, uint64_t *, uint64_t *);
+
+static Settle *pick_settle(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2")) return settle_avx2;
+#endif
+    return settle_plain;
+}
+
+void stream_settle(Stream *s)
+{
+    static Settle *settle;
+    if (!settle) settle = pick_settle();
+    for (uint64_t t = s->touched; t; t &= t - 1) {
+        uint32_t w = (uint32_t)__builtin_ctzll(t), end = w == 63 ? s->words : w + 1;
+        for (; w < end; w++) settle(s->x + w * 64, &s->live[w], &s->odd[w]);
+    }
+    s->touched = 0;
+}
+
+void stream_clear(Stream *s)
+{
+    memset(s->x, 0, s->words * 64 * sizeof *s->x);
+    memset(s->live, 0, s->words * sizeof *s->live);
+    memset(s->odd, 0, s->words * sizeof *s->odd);
+    s->touched = 0;
 }
 
 void forms_init(Forms *f)
@@ -71,21 +129,15 @@ static void reserve(Forms *f)
     f->start = xrealloc(f->start, (f->cap + 1) * sizeof *f->start);
 }
 
-uint32_t forms_add(Forms *f, const Basis *basis, const int32_t *col, const float *value, uint32_t n, float scale)
+/* Makes form n of the entries from `first` on, unless there is one like it. */
+static uint32_t intern_form(Forms *f, uint32_t first, float bias)
 {
-    reserve(f);
-    uint32_t first = f->e.n, i = f->n;
-    float bias = 0;
-    for (uint32_t k = 0; k < n; k++) {
-        float w = value[k] * basis->gain[col[k]] * scale;
-        if (basis->pilot[col[k]] != 0) bias += w * basis->pilot[col[k]];
-        else if (w != 0) vec_push(&f->e, ((Entry){(uint32_t)col[k], w}));
-    }
+    uint32_t i = f->n;
     f->bias[i] = bias;
     f->start[i] = first;
     f->start[i + 1] = f->e.n;
     uint32_t *slot = find_slot(f, i);
-    if (*slot != UINT32_MAX) { /* known: take the entries back */
+    if (*slot != UINT32_MAX) {
         f->e.n = first;
         return *slot;
     }
@@ -93,6 +145,27 @@ uint32_t forms_add(Forms *f, const Basis *basis, const int32_t *col, const float
     f->n++;
     if (f->n * 2 > f->nslots) rehash(f);
     return i;
+}
+
+uint32_t forms_add(Forms *f, const Basis *basis, const int32_t *col, const float *value, uint32_t n, float scale)
+{
+    reserve(f);
+    uint32_t first = f->e.n;
+    float bias = 0;
+    for (uint32_t k = 0; k < n; k++) {
+        float w = value[k] * basis->gain[col[k]] * scale;
+        if (basis->pilot[col[k]] != 0) bias += w * basis->pilot[col[k]];
+        else if (w != 0) vec_push(&f->e, ((Entry){(uint32_t)col[k], w}));
+    }
+    return intern_form(f, first, bias);
+}
+
+uint32_t forms_add_part(Forms *to, const Forms *f, uint32_t i)
+{
+    reserve(to);
+    uint32_t first = to->e.n;
+    for (uint32_t k = f->start[i]; k < f->start[i + 1]; k++) vec_push(&to->e, f->e.data[k]);
+    return intern_form(to, first, 0);
 }
 
 void forms_copy(Forms *to, const Forms *f, uint32_t i)

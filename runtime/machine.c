@@ -229,6 +229,13 @@ static bool close_trace(Run *r)
     return fail(&r->err, "%s: cannot be written", r->o->trace);
 }
 
+static bool needs_firmware(const Model *m)
+{
+    for (uint32_t i = 0; i < m->nstates; i++)
+        if (m->state[i].init == INIT_IMAGE || m->state[i].init == INIT_ENTRY) return true;
+    return false;
+}
+
 static bool open_run(Run *r, const Backend *b)
 {
     const Image *image = NULL;
@@ -237,6 +244,8 @@ static bool open_run(Run *r, const Backend *b)
     if (o->firmware) {
         if (!(r->f = firmware_open(o->firmware, &r->err)) || !firmware_fits(r->f, r->m, &r->err)) return false;
         image = &r->f->image;
+    } else if (needs_firmware(r->m)) {
+        return fail(&r->err, "%s: %s runs firmware, and none is given", o->chip, r->m->name);
     }
     if (!(r->mc = machine_open(r->m, b, &o->backend_options, image, &r->err))) return false;
     if (o->check && o->check->begin && !o->check->begin(o->check->ctx, r->m, image, &r->err)) return false;

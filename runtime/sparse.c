@@ -8,23 +8,10 @@
 #include <stdlib.h>
 
 typedef struct {
-    uint32_t up, first, last; /* form of the up projection; entries of `down` */
-} Unit;
-typedef struct {
-    Gates gate;
-    Lists units;   /* units of each gate form */
-    Forms up;
-    Unit *unit;
-    Entry *down;   /* by unit; at = channel */
-    uint32_t *due; /* scratch: units that are on */
-    float *product;
-} Mlp;
-
-typedef struct {
     Delta *delta;         /* linear layers */
     Attention *attention; /* full layers */
     const Basis *input;
-    Mlp mlp;
+    Mlp *mlp;
 } SparseLayer;
 
 /* The output head: each different row once; kinds whose payload bits have the same rows share a code. */
@@ -120,50 +107,6 @@ static bool pilots_hold(Sparse *s)
     return true;
 }
 
-/* ---- opening: MLP ---- */
-static bool no_fill(const Tensor *t) { return t[T_GATE].fill == 0 && t[T_UP].fill == 0 && t[T_DOWN].fill == 0; }
-
-static void down_columns(Mlp *l, Pool *p, const Tensor *down, uint32_t units)
-{
-    l->down = pool_array(p, down->n, sizeof *l->down);
-    for (uint32_t i = 0; i < down->n; i++) l->unit[down->col[i]].last++;
-    for (uint32_t u = 0, at = 0; u < units; u++) {
-        uint32_t n = l->unit[u].last;
-        l->unit[u].first = l->unit[u].last = at;
-        at += n;
-    }
-    for (uint32_t i = 0; i < down->n; i++) l->down[l->unit[down->col[i]].last++] = (Entry){(uint32_t)down->row[i], down->value[i]};
-}
-
-/* Units whose gate, up or down is all zero do nothing and get no form. */
-static bool mlp_make(Mlp *l, Sparse *s, const Tensor *t, const Basis *basis)
-{
-    uint32_t units = s->m->geo.intermediate, *key = xrealloc(NULL, units * sizeof *key);
-    Matrix gate, up;
-    Forms f;
-    if (!no_fill(t)) return false;
-    matrix_make(&gate, s->pool, &t[T_GATE], false, NULL);
-    matrix_make(&up, s->pool, &t[T_UP], false, NULL);
-    forms_init(&f);
-    forms_init(&l->up);
-    l->unit = pool_array(s->pool, units, sizeof *l->unit);
-    down_columns(l, s->pool, &t[T_DOWN], units);
-    for (uint32_t u = 0; u < units; u++) {
-        uint32_t g = gate.start[u], ng = gate.start[u + 1] - g, w = up.start[u], nw = up.start[u + 1] - w;
-        key[u] = UINT32_MAX;
-        if (ng == 0 || nw == 0 || l->unit[u].first == l->unit[u].last) continue;
-        key[u] = forms_add(&f, basis, gate.col + g, gate.value + g, ng, 1);
-        l->unit[u].up = forms_add(&l->up, basis, up.col + w, up.value + w, nw, 1);
-    }
-    gates_make(&l->gate, s->pool, &f, s->m->geo.hidden, true);
-    l->units = lists_make(s->pool, key, units, f.n);
-    l->due = pool_array(s->pool, units, sizeof *l->due);
-    l->product = pool_array(s->pool, units, sizeof *l->product);
-    forms_free(&f);
-    free(key);
-    return true;
-}
-
 /* ---- opening: the rest ---- */
 static bool layer_make(Sparse *s, uint32_t i)
 {
@@ -171,7 +114,7 @@ static bool layer_make(Sparse *s, uint32_t i)
     SparseLayer *l = &s->layer[i];
     const Basis *post = find_basis(s, &src->t[T_POST_NORM]);
     l->input = find_basis(s, &src->t[T_INPUT_NORM]);
-    if (!l->input || !post || !mlp_make(&l->mlp, s, src->t, post)) return false;
+    if (!l->input || !post || !(l->mlp = mlp_make(s->m, i, post, s->pool))) return false;
     if (src->full) return (l->attention = attention_make(s->m, i, s->pool, false, NULL)) != NULL;
     return (l->delta = delta_make(s->m, i, l->input, s->pool)) != NULL;
 }
@@ -233,8 +176,7 @@ static void sparse_close(void *self)
     for (uint32_t i = 0; s->layer && i < s->m->geo.layers; i++) {
         delta_close(s->layer[i].delta);
         attention_close(s->layer[i].attention);
-        forms_free(&s->layer[i].mlp.up);
-        gates_close(&s->layer[i].mlp.gate);
+        mlp_close(s->layer[i].mlp);
     }
     forms_free(&s->head.forms);
     pool_free(s->pool);
@@ -257,40 +199,18 @@ static void *sparse_open(const Model *m, const BackendOptions *o, char **err)
 static void embed_row(Sparse *s, const Matrix *m, uint32_t row)
 {
     for (uint32_t i = m->start[row]; i < m->start[row + 1]; i++)
-        if (s->pilot[m->col[i]] == 0) stream_add(&s->s, (uint32_t)m->col[i], m->value[i]);
+        if (s->pilot[m->col[i]] == 0) stream_put(&s->s, (uint32_t)m->col[i], m->value[i]);
 }
 
 static void embed(Sparse *s, uint32_t token)
 {
     const ChipKind *k = model_kind(s->m, token);
-    memset(s->s.x, 0, s->s.n * sizeof *s->s.x);
-    memset(s->s.live, 0, s->s.words * sizeof *s->s.live);
-    memset(s->s.odd, 0, s->s.words * sizeof *s->s.odd);
+    stream_clear(&s->s);
     if (!k) return;
     uint32_t index = (uint32_t)(k - s->m->kind);
     embed_row(s, &s->kinds, index);
     for (uint32_t p = token - k->base; p; p &= p - 1) embed_row(s, &s->bits, index * s->m->max_width + (uint32_t)__builtin_ctz(p));
-}
-
-/* All products are computed before any is added: units read the stream as it was before the MLP. */
-static void mlp_step(Mlp *l, Stream *s, bool bf16)
-{
-    uint32_t n = gates_eval(&l->gate, s), due = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        float g = cast(bf16, siluf(cast(bf16, l->gate.value[i])));
-        uint32_t form = l->gate.on[i];
-        for (uint32_t k = l->units.start[form]; k < l->units.start[form + 1]; k++) {
-            uint32_t u = l->units.item[k];
-            float p = cast(bf16, g * cast(bf16, form_value(&l->up, l->unit[u].up, s->x)));
-            if (p == 0) continue;
-            l->due[due] = u;
-            l->product[due++] = p;
-        }
-    }
-    for (uint32_t i = 0; i < due; i++) {
-        const Unit *u = &l->unit[l->due[i]];
-        for (uint32_t k = u->first; k < u->last; k++) stream_add(s, l->down[k].at, l->down[k].w * l->product[i]);
-    }
+    stream_settle(&s->s);
 }
 
 /* The residual with its pilots, as the dense back end has it. */
@@ -311,7 +231,8 @@ static void attend(Sparse *s, SparseLayer *l)
     for (uint32_t c = 0; c < s->s.n; c++) s->u[c] = cast(s->m->bf16, (s->pilot[c] != 0 ? s->pilot[c] : s->s.x[c]) * l->input->gain[c]);
     attention_step(l->attention, s->u, s->mix);
     for (uint32_t c = 0; c < s->s.n; c++)
-        if (s->mix[c] != 0) stream_add(&s->s, c, s->mix[c]);
+        if (s->mix[c] != 0) stream_put(&s->s, c, s->mix[c]);
+    stream_settle(&s->s);
 }
 
 static uint32_t argmax(Sparse *s)
@@ -351,7 +272,7 @@ static uint32_t forward(Sparse *s, uint32_t token)
         if (l->delta) delta_step(l->delta, &s->s);
         else if (!attention_idle(l->attention)) attend(s, l);
         probe(s, (int)i, "mixer");
-        mlp_step(&l->mlp, &s->s, s->m->bf16);
+        mlp_step(l->mlp, &s->s);
         probe(s, (int)i, "mlp");
     }
     return argmax(s);

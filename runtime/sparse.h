@@ -1,9 +1,11 @@
 /* sparse.h: what the files of the sparse back end share.
  *
  *   forms.c       rows of a weight matrix as affine forms with the pilot folded away
- *   gates.c       finding the forms that are on
+ *   gates.c       finding the forms that are on: sums
+ *   ands.c        the same for ANDs
+ *   mlp.c         a SwiGLU block
  *   delta.c       a Gated DeltaNet layer: heads, their state, reads and writes
- *   sparse.c      the stream, the MLP, the head, the Backend
+ *   sparse.c      norms, embedding, output head, the Backend
  *
  * WHY IT IS EXACT. In a chip whose margins are proved every sum is exact in float32, whatever its order; so the sums here,
  * which leave out zeros and fold constants, are bit for bit the dense back end's. */
@@ -11,22 +13,24 @@
 #define TAPEOUT_SPARSE_H
 #include "runtime.h"
 
-/* Data channels of the residual stream; pilots are constants and live in the forms' biases. */
+/* Data channels of the residual stream; pilots are constants and live in the forms' biases. `live` and `odd` are right
+ * after stream_settle and stay so until the next put. */
 typedef struct {
     uint32_t n, words;
-    float *x;       /* [n] */
-    uint64_t *live; /* [words] channels that are not 0 */
-    uint64_t *odd;  /* [words] channels that are neither 0 nor 1 */
+    float *x;         /* [words * 64] */
+    uint64_t *live;   /* [words] channels that are not 0 */
+    uint64_t *odd;    /* [words] channels that are neither 0 nor 1 */
+    uint64_t touched; /* words written since the last settle: bit w, or bit 63 for all from 63 on */
 } Stream;
-
 Stream stream_new(Pool *p, uint32_t n); /* forms.c */
+void stream_settle(Stream *s);
+void stream_clear(Stream *s);
 
-static inline void stream_add(Stream *s, uint32_t channel, float v)
+static inline uint64_t touch_of(uint32_t channel) { return 1ull << (channel >> 6 < 63 ? channel >> 6 : 63); }
+static inline void stream_put(Stream *s, uint32_t channel, float v)
 {
-    uint32_t w = channel >> 6, k = channel & 63;
-    float x = s->x[channel] += v;
-    s->live[w] = (s->live[w] & ~(1ull << k)) | (uint64_t)(x != 0) << k;
-    s->odd[w] = (s->odd[w] & ~(1ull << k)) | (uint64_t)(x != 0 && x != 1) << k;
+    s->x[channel] += v;
+    s->touched |= touch_of(channel);
 }
 
 /* ---- forms.c ---- */
@@ -55,6 +59,8 @@ void forms_init(Forms *f);
 uint32_t forms_add(Forms *f, const Basis *basis, const int32_t *col, const float *value, uint32_t n, float scale);
 /* Appends form i of another list, which must not be there yet. */
 void forms_copy(Forms *to, const Forms *f, uint32_t i);
+/* The form with the entries of form i of f and bias 0. */
+uint32_t forms_add_part(Forms *to, const Forms *f, uint32_t i);
 /* Renumbers the channels of all forms: at = map[at]. */
 void forms_remap(Forms *f, const uint32_t *map);
 void forms_free(Forms *f);
@@ -74,18 +80,52 @@ typedef struct {
 Lists lists_make(Pool *p, const uint32_t *key, uint32_t n, uint32_t keys);
 
 /* ---- gates.c: which forms are on (silu or sigmoid of the value is not 0), without looking at most of them ---- */
-typedef struct Gates {
-    uint32_t n;      /* forms */
-    uint32_t *on;    /* [n] result of gates_eval: forms that are on, in no order */
-    float *value;    /* [n] and their values */
-    uint32_t always; /* on[0 .. always) are constant forms, filled in once */
+/* Every form is one of three kinds:
+ *   constant  on or off for ever
+ *   AND       on exactly when each of its channels, all being 0 or 1, has one given value; its value is then a constant
+ *   sum       a member of a part: forms that differ in their bias only share one sum over channels */
+typedef struct {
+    float bias;
+    uint32_t form;
+} Member;
+typedef struct {
+    uint32_t n;             /* forms */
+    bool zero_is_off;       /* for silu, where the value 0 is off as well */
+    uint32_t *on;           /* [n] forms that are on, in no order */
+    float *value;           /* [n] and their values */
+    uint32_t always;        /* on[0 .. always) are the constant forms that are on */
     struct Ands *ands;
+    uint32_t nparts;
+    uint32_t *member_start; /* [nparts + 1] */
+    Member *member;         /* of a part: greatest bias first */
+    uint32_t *part;         /* [nparts] parts of which a member may be on */
+    float *sum;             /* [nparts] and their sums */
     struct Sums *sums;
 } Gates;
-/* zero_is_off: for silu, where the value 0 is off as well. */
 void gates_make(Gates *g, Pool *p, const Forms *f, uint32_t channels, bool zero_is_off);
-uint32_t gates_eval(Gates *g, const Stream *s); /* fills on and value; returns how many */
+uint32_t gates_ands(Gates *g, const Stream *s); /* constants and ANDs: fills on and value, returns how many */
+uint32_t gates_sums(Gates *g, const Stream *s); /* fills part and sum, returns how many */
+uint32_t gates_eval(Gates *g, const Stream *s); /* all forms that are on: fills on and value, returns how many */
 void gates_close(Gates *g);
+/* silu is exactly -0 and sigmoid +0 below -88.72284; callers look at what lies between in full. */
+#define OFF_BELOW (-88.75f)
+static inline bool gate_on(float v, bool zero_is_off) { return v > OFF_BELOW && !(zero_is_off && v == 0); }
+
+/* ---- ands.c ---- */
+typedef struct Ands Ands;
+Ands *ands_new(Pool *p, uint32_t channels, uint32_t most, bool zero_is_off);
+/* Takes form i of f, called `name`, when it is an AND. */
+bool ands_take(Ands *a, const Forms *f, uint32_t i, uint32_t name);
+void ands_finish(Ands *a);
+/* Appends the names and values of those that are on; returns the new count. */
+uint32_t ands_eval(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value);
+void ands_close(Ands *a);
+
+/* ---- mlp.c ---- */
+typedef struct Mlp Mlp;
+Mlp *mlp_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p); /* NULL: no MLP for this back end */
+void mlp_step(Mlp *l, Stream *s);
+void mlp_close(Mlp *l);
 
 /* ---- delta.c ---- */
 typedef struct Delta Delta;
