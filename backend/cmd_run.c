@@ -1,9 +1,11 @@
 /* cmd_run.c: `run`: the arguments, handed to the runtime. */
+#include "check.h"
 #include "cli.h"
 #include "cmd_plan.h"
 
 int cmd_run(const Args *a)
 {
     RunOptions o = { .chip = a->input[0], .firmware = a->input[1], .backend = a->backend, .max_steps = a->max_steps, .trace = a->trace, .stats = a->stats };
+    if (a->check) o.check = checker_new();
     return a->backend && !strcmp(a->backend, "plan") ? plan_run(&o) : runtime_run(&o);
 }

@@ -82,6 +82,13 @@ static bool fits(const Firmware *f, const Circuit *c, char **err)
     return firmware_fits(f, &m, err);
 }
 
+static bool needs_firmware(const Circuit *c)
+{
+    for (uint32_t i = 0; i < c->states.n; i++)
+        if (c->states.data[i].init == INIT_IMAGE || c->states.data[i].init == INIT_ENTRY) return true;
+    return false;
+}
+
 static double now(void)
 {
     struct timespec t;
@@ -96,6 +103,7 @@ int cmd_sim(const Args *a)
     Design *d = load_design(a, true);
     if (!d) return 1;
     Circuit *c = circuit_optimize(d->circuit);
+    if (!a->input[1] && needs_firmware(c)) return input_error("%s: %s runs firmware, and none is given", a->input[0], c->name);
     if (a->input[1] && (!(f = firmware_open(a->input[1], &err)) || !fits(f, c, &err))) {
         input_error("%s", err);
         free(err);

@@ -45,7 +45,7 @@ static const CommandRow commands[] = {
     { "build", cmd_build, 1, 1, "SPEC.ckt", "compile a machine into a chip file and print the report",
       O(TARGET) | O(DTYPE) | O(DEFINE) | O(VOCAB) | O(PAYLOAD) | O(OUTPUT) | O(QUIET) },
     { "run", cmd_run, 1, 2, "CHIP [FIRMWARE.elf]", "run a chip; console on stdout, the program's exit status is ours",
-      O(BACKEND) | O(STEPS) | O(TRACE) | O(STATS) },
+      O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) },
     { "sim", cmd_sim, 1, 2, "SPEC.ckt [FIRMWARE.elf]", "run the netlist itself: no weights", O(DEFINE) | O(STEPS) | O(STATS) },
     { "test", cmd_test, 1, 1, "SPEC.ckt", "run the source's own test blocks", O(DEFINE) },
     { "dump", cmd_dump, 1, 1, "SPEC.ckt", "print a level of the compilation as text", O(AFTER) | O(DEFINE) },
