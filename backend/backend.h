@@ -106,6 +106,7 @@ typedef struct {
     /* read */
     uint32_t nraddr;
     Lit *raddr;            /* low bit first; none for one-row ports */
+    Lit rgate;             /* reads 0 unless this is 1 (LIT1: always reads) */
     /* write: key row from waddr, whole group and lanes through beta */
     bool unread;           /* nothing reads this copy */
     bool written;
@@ -124,6 +125,9 @@ typedef struct {
     unsigned cnt_lo, cnt_bits;
     Lit bump;
     Node cnt;              /* its node */
+    /* loading: when load_on is 1, row load_addr := load_data whatever the rest says (LIT0: cannot be loaded) */
+    Lit load_on, *load_addr, *load_data;
+    uint32_t nload_addr;
     Lit latch_begin, latch_set; /* PORT_LATCH: after a token with either, holds data[0] of that token */
     Span span;
 } Port;

@@ -144,6 +144,26 @@ static json_t *report(const Chip *c)
                      (int)c->plan->p->payload, "vocabulary", (json_int_t)c->plan->p->vocab);
 }
 
+/* How a prompt fills the machine: records, and the tokens that set the tail register last of all. */
+static json_t *loading(const Chip *c)
+{
+    const Protocol *p = c->plan->p;
+    json_t *groups = json_array(), *tail = json_array();
+    for (uint32_t g = 0; g < p->loads.n; g++) {
+        json_t *states = json_array();
+        for (uint32_t i = 0; i < p->loads.data[g].states.n; i++) json_array_append_new(states, json_integer(p->loads.data[g].states.data[i]));
+        json_array_append_new(groups, json_pack("{s:i, s:o}", "kind", (int)p->loads.data[g].kind, "states", states));
+    }
+    for (uint32_t k = p->kinds.n; k-- > 0;) { /* top chunk first, as the machine says them */
+        const Kind *x = &p->kinds.data[k];
+        if (x->field >= 0 && p->fields.data[x->field].tail) json_array_append_new(tail, json_integer(k));
+    }
+    json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:i, s:o, s:o}", "first_kind", (int)p->load_kind, "chunks", (int)p->load_chunks, "chunk_bits",
+                          (int)p->payload, "index_bits", (int)p->load_index, "data_bits", (int)p->load_data, "groups", groups, "tail_kinds", tail);
+    if (p->m->tail >= 0) json_object_set_new(o, "tail_state", json_integer(p->m->tail));
+    return o;
+}
+
 static char *manifest(const Chip *c)
 {
     json_t *pch = json_array(), *pv = json_array(), *src = json_array();
@@ -151,11 +171,11 @@ static char *manifest(const Chip *c)
         json_array_append_new(pch, json_integer(c->pilot_ch[i]));
         json_array_append_new(pv, json_integer(c->pilot_value[i]));
     }
-    json_t *m = json_pack("{s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:i, s:o, s:o}, s:o, s:i, s:o, s:{s:i, s:I}, s:o, s:o}", "version", 1, "name",
+    json_t *m = json_pack("{s:i, s:s, s:s, s:s, s:s, s:o, s:o, s:{s:i, s:o, s:o}, s:o, s:i, s:o, s:{s:i, s:I}, s:o, s:o, s:o}", "version", 1, "name",
                           c->plan->net->c->name, "target", c->target->name, "family", c->target->family, "dtype", c->bf16 ? "bfloat16" : "float32",
                           "geometry", geometry(c), "tensors", tensors(c), "pilot", "log2_scale", LOG2_SCALE, "channels", pch, "values", pv,
                           "kinds", kinds(c), "start", 0, "states", states(c), "protocol", "payload", (int)c->plan->p->payload, "vocab_limit",
-                          (json_int_t)c->plan->opt->vocab, "report", report(c), "sources", src);
+                          (json_int_t)c->plan->opt->vocab, "load", loading(c), "report", report(c), "sources", src);
     char *s = json_dumps(m, JSON_COMPACT | JSON_REAL_PRECISION(17));
     json_decref(m);
     if (!s) die("manifest");

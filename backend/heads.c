@@ -202,6 +202,7 @@ static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, u
     Lin l = lin_const(any ? 0 : 1);
     for (uint32_t i = 0; i < q->nen; i++) l = lin_add(l, p->en[i], w), l.k -= w;
     if (any) l = lin_add(lin_add(l, p->en_any[0], 1), p->en_any[1], 1);
+    if (p->load_on.n) l = lin_add(l, p->load_on, 1 - p->en_idle);
     if (q->lanes) l = lin_add(l, p->lanes[lane], w), l.k -= w;
     if (b->split && q->nwaddr > low) {
         Lin g = match_form(p->waddr, low, q->nwaddr, group);
@@ -236,8 +237,9 @@ static void emit_cell(Heads *h, const Block *b, uint32_t head, uint32_t group, u
     /* P sqrt(dv / pilots) and the gain divide out: a cell of HOT comes out as 1 */
     double zval = ldexp(1, LOG2_PILOT) / (HOT * NORM_GAIN * sqrt((double)c->dv / pilot_lanes(c->dv)));
     unsigned low = clog2(c->dk);
-    Lin sel = b->split ? decided(match_form(p->raddr, low, q->nraddr, group)) : lin_const(1);
-    chip_form(c, h->z, (uint64_t)head * c->dv + lane, sel, zval);
+    Lin sel = b->split ? match_form(p->raddr, low, q->nraddr, group) : lin_const(1);
+    if (p->rgate.n) sel = lin_add(sel, p->rgate, 1), sel.k -= 1;
+    chip_form(c, h->z, (uint64_t)head * c->dv + lane, sel.n ? decided(sel) : sel, zval);
     chip_put(c, h->out, ch, (uint64_t)head * c->dv + lane, 1);
 }
 

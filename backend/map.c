@@ -171,6 +171,10 @@ void map_cover(Net *n, const Lit *roots, unsigned nroots, int last_time)
         const Port *q = &n->ports.data[p];
         int t = 2 * q->home - 1;
         for (uint32_t i = 0; i < q->nraddr; i++) require_lin(n, lin_lit(q->raddr[i]), t);
+        require_lin(n, lin_lit(q->rgate), t);
+        require_lin(n, lin_lit(q->load_on), t);
+        for (uint32_t i = 0; q->load_on != LIT0 && i < q->nload_addr; i++) require_lin(n, lin_lit(q->load_addr[i]), t);
+        for (uint32_t i = 0; q->load_on != LIT0 && i < q->width; i++) require_lin(n, lin_lit(q->load_data[i]), t);
         if (!q->written) continue;
         for (uint32_t i = 0; i < q->nwaddr; i++) require_lin(n, lin_lit(q->waddr[i]), t);
         for (uint32_t i = 0; i < q->nen; i++) require_lin(n, lin_lit(q->en[i]), t);

@@ -267,6 +267,7 @@ static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
     m->mode[s] = MODE_DIRECT;
     for (int round = 0; round < 3; round++) { /* raising the home may move the write's own operands */
         int h = home_after(write_time(m, w));
+        if (h < 1) h = 1;
         if (h == m->min_home[s]) break;
         m->min_home[s] = h;
         modes_build(m, roots, nroots);
@@ -302,7 +303,8 @@ Modes modes_choose(Circuit *c, const Target *target)
     Modes m = {.c = c, .target = target, .mode = xalloc((c->states.n + 1) * sizeof(int)), .min_home = xalloc((c->states.n + 1) * sizeof(int))};
     for (uint32_t s = 0; s < c->states.n; s++) {
         m.mode[s] = c->states.data[s].kind == ST_HOST ? MODE_HOST : write_of(c, s) ? MODE_FED : MODE_CONST;
-        m.min_home[s] = m.mode[s] == MODE_FED;
+        /* layer 0 holds the stage registers that the others are written from, by steps and by loading */
+        m.min_home[s] = m.mode[s] == MODE_FED || c->states.data[s].init != INIT_ZERO;
     }
     choose_tail(&m);
     if (m.tail >= 0) m.min_home[m.tail] = 0;

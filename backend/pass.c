@@ -15,6 +15,10 @@ typedef struct {
     Lit **stage;   /* per field: its width literals, complete after layer 0 */
     Lit (*present)[2]; /* per field: said by an earlier token of this step, said by this token */
     Lit begin, commit;
+    Lit act;       /* the pass that may write directly: the first of a step, once the host has given what was asked for */
+    Lit asked;     /* an earlier token of the step was a `take` (LIT0: there is none) */
+    Lit run;       /* not loading (LIT1: nothing can be loaded) */
+    Lit *load;     /* the record being loaded: row number, data; 0 otherwise */
 } Pass;
 
 static Lit channel_lit(Pass *b, uint32_t ch)
@@ -68,6 +72,7 @@ static int form_bit(const Protocol *p, const Kind *k, int f, int j, unsigned bit
 
 static void new_port(Pass *b, Port x)
 {
+    if (!x.rgate) x.rgate = b->run;
     if (x.kind == PORT_STATE) modes_place(b->p->m, &x);
     else {
         x.nslices = 1;
@@ -104,6 +109,18 @@ static int *taps(unsigned n, int tap)
 
 static bool is_more(const Protocol *p, const Kind *k, int f, int c) { (void)p, (void)c; return k->field == f && !k->last; }
 
+/* A latch for "an earlier token of this step said field f". */
+static Lit latch_field(Pass *b, int f)
+{
+    Port q = {.kind = PORT_LATCH, .name = xfmt("said %s", b->p->fields.data[f].name), .width = 1, .lane = 1, .rows = 1, .written = true, .early = true};
+    q.latch_begin = b->begin;
+    q.latch_set = flag(b, xfmt("is %d", f), is_field, f, 0);
+    q.data = one_lit(flag(b, xfmt("more %d", f), is_more, f, 0));
+    q.data_tap = taps(1, 1);
+    new_port(b, q);
+    return port_out(b, 1)[0];
+}
+
 static void stage_field(Pass *b, int f)
 {
     const Field *x = &b->p->fields.data[f];
@@ -123,13 +140,61 @@ static void stage_field(Pass *b, int f)
     b->present[f][1] = flag(b, xfmt("is %d", f), is_field, f, 0);
     b->present[f][0] = LIT0;
     if (!protocol_has(b->p, is_more, f, 0)) return; /* always the last thing said */
-    Port q = {.kind = PORT_LATCH, .name = xfmt("said %s", x->name), .width = 1, .lane = 1, .rows = 1, .written = true, .early = true};
-    q.latch_begin = b->begin;
-    q.latch_set = b->present[f][1];
-    q.data = one_lit(flag(b, xfmt("more %d", f), is_more, f, 0));
-    q.data_tap = taps(1, 1);
-    new_port(b, q);
-    b->present[f][0] = port_out(b, 1)[0];
+    b->present[f][0] = latch_field(b, f);
+}
+
+/* ---- loading ---- */
+
+static bool is_load(const Protocol *p, const Kind *k, int a, int c) { (void)p, (void)a, (void)c; return k->role == ROLE_LOAD; }
+static bool is_run(const Protocol *p, const Kind *k, int a, int c) { return !is_load(p, k, a, c); }
+static bool is_load_chunk(const Protocol *p, const Kind *k, int j, int c) { (void)p, (void)c; return k->role == ROLE_LOAD && k->chunk == j; }
+static bool is_load_kind(const Protocol *p, const Kind *k, int kind, int c) { (void)c; return k == &p->kinds.data[kind]; }
+
+/* The record being loaded stands in stage registers that read 0 while the machine runs, as everything else reads 0 while it loads: so each
+ * port can take the sum of both. */
+static void stage_load(Pass *b)
+{
+    Protocol *p = b->p;
+    unsigned bits = p->load_index + p->load_data;
+    b->load = xalloc(bits * sizeof(Lit) + 1);
+    for (unsigned j = 0; j < p->load_chunks; j++) {
+        unsigned lo = j * p->payload, w = bits - lo < p->payload ? bits - lo : p->payload;
+        Port q = {.kind = PORT_STAGE, .name = xfmt("stage load.%u", j), .width = w, .lane = w, .rows = 1, .written = true, .early = true};
+        q.rgate = flag(b, "load", is_load, 0, 0);
+        q.nen = 1;
+        q.en = one_lit(flag(b, xfmt("load chunk %u", j), is_load_chunk, (int)j, 0));
+        q.data = xalloc(w * sizeof(Lit));
+        q.data_tap = taps(w, 0);
+        for (unsigned i = 0; i < w; i++) q.data[i] = payload_bit(b, xfmt("load %u.%u", j, i), is_load_chunk, (int)j, 0, i, NULL);
+        new_port(b, q);
+        memcpy(b->load + lo, port_out(b, w), w * sizeof(Lit));
+    }
+}
+
+static Lit *zeros(unsigned n)
+{
+    return xalloc(n * sizeof(Lit) + 1); /* LIT0 */
+}
+
+static void load_port(Pass *b, Port *q)
+{
+    const Protocol *p = b->p;
+    for (uint32_t g = 0; g < p->loads.n; g++)
+        for (uint32_t i = 0; i < p->loads.data[g].states.n; i++) {
+            if (p->loads.data[g].states.data[i] != q->state) continue;
+            q->load_on = flag(b, xfmt("load kind %u", g), is_load_kind, (int)p->loads.data[g].kind, 0);
+            q->load_addr = b->load;
+            q->nload_addr = q->rows > 1 ? clog2(q->rows) : 0;
+            q->load_data = b->load + p->load_index;
+        }
+    if (q->load_on == LIT0 || q->written) return;
+    q->written = true; /* a constant of the machine: loading is its only write */
+    q->nen = 1;
+    q->en = one_lit(LIT0);
+    q->nwaddr = q->nload_addr;
+    q->waddr = zeros(q->nwaddr);
+    q->data = zeros(q->width);
+    q->data_tap = taps(q->width, 0);
 }
 
 /* ---- state writes ---- */
@@ -143,6 +208,11 @@ static void write_direct(Pass *b, Port *q, const Write *w)
     q->early = true;
     if (w->index) q->nwaddr = op_at(b->p->m->c, w->index)->width, q->waddr = m->bits[w->index];
     g_and_lits(b->n, m->bits[w->en][0], keep_older, &before, &q->en, &q->nen);
+    Lit *en = xalloc((q->nen + 2) * sizeof *en);
+    memcpy(en, q->en, q->nen * sizeof *en);
+    en[q->nen++] = b->act;
+    if (b->asked != LIT0) en[q->nen++] = lit_not(b->asked);
+    q->en = en;
     if (w->lanes) q->lanes = m->bits[w->lanes];
     q->data = m->bits[w->data];
     q->data_tap = taps(q->width, 0);
@@ -228,8 +298,13 @@ static void write_port(Pass *b, uint32_t id)
     Modes *m = b->p->m;
     Port *q = &b->n->ports.data[id];
     const Write *w = write_of(m->c, q->state);
-    if (m->mode[q->state] == MODE_CONST) return;
     Port x = *q; /* helpers add nodes and channels, never ports */
+    x.rgate = b->run;
+    if (m->mode[q->state] == MODE_CONST) {
+        load_port(b, &x);
+        b->n->ports.data[id] = x;
+        return;
+    }
     x.written = true;
     switch (m->mode[q->state]) {
     case MODE_DIRECT: write_direct(b, &x, w); break;
@@ -237,6 +312,7 @@ static void write_port(Pass *b, uint32_t id)
     case MODE_TAIL: write_tail(b, &x, field_of(b->p, w)); break;
     default: write_host(b, &x);
     }
+    load_port(b, &x);
     b->n->ports.data[id] = x;
 }
 
@@ -254,6 +330,23 @@ static void unread_ports(Pass *b)
                            .home = home, .has_hard = st->has_hard, .hard_row = st->hard_row, .span = st->span, .unread = true,
                            .cnt_lo = (int)s == m->tail ? m->cnt_lo : 0, .cnt_bits = (int)s == m->tail ? m->cnt_bits : 0});
     }
+}
+
+static bool is_act(const Protocol *p, const Kind *k, int hosts, int c)
+{
+    return is_begin(p, k, 0, c) && k->role != ROLE_TAKE && !(hosts && k->role == ROLE_START);
+}
+
+/* Steps in which the host is asked for input begin again, after the answer. */
+static void act_flags(Pass *b)
+{
+    const Protocol *p = b->p;
+    int hosts = 0;
+    for (uint32_t k = 0; k < p->kinds.n; k++) hosts |= p->kinds.data[k].role == ROLE_INPUT;
+    b->act = flag(b, "act", is_act, hosts, 0);
+    b->asked = LIT0;
+    for (uint32_t f = p->first_normal; f < p->first_field; f++)
+        if (p->m->c->emits.data[p->fields.data[f].index].role == EMIT_TAKE && protocol_has(p, is_more, (int)f, 0)) b->asked = latch_field(b, (int)f);
 }
 
 static Ref *pass_roots(Protocol *p, unsigned *n)
@@ -305,6 +398,9 @@ Net *pass_build(Protocol *p)
     b.present = xalloc(p->fields.n * sizeof *b.present + 1);
     b.begin = flag(&b, "begin", is_begin, 0, 0);
     b.commit = flag(&b, "commit", is_commit, 0, 0);
+    b.run = p->loads.n ? flag(&b, "run", is_run, 0, 0) : LIT1;
+    act_flags(&b);
+    stage_load(&b);
     for (uint32_t f = p->first_field; f < p->fields.n; f++)
         if (!p->fields.data[f].tail) stage_field(&b, (int)f);
     unread_ports(&b);

@@ -54,6 +54,9 @@ static void last_uses(Slots *s)
         const Port *q = &n->ports.data[i];
         int t = 2 * q->last;
         use_lits(s, q->raddr, q->nraddr, t);
+        use_lits(s, &q->rgate, 1, t);
+        use_lits(s, &q->load_on, 1, t);
+        if (q->load_on != LIT0) use_lits(s, q->load_addr, q->nload_addr, t), use_lits(s, q->load_data, q->width, t);
         if (!q->written) continue;
         use_lits(s, q->waddr, q->nwaddr, t);
         use_lits(s, q->en, q->nen, t);
@@ -232,8 +235,63 @@ static Lin *forms(const Plan *p, const Lit *l, uint32_t n)
     return f;
 }
 
+/* ---- loading: values of nodes while every port and token channel reads 0 ---- */
+
+static double idle_lin(const double *v, Lin l)
+{
+    double x = l.k;
+    for (uint32_t i = 0; i < l.n; i++) x += l.t[i].coef * v[l.t[i].node];
+    return x;
+}
+
+static double idle_lit(const double *v, Lit l) { return lit_inv(l) ? 1 - v[lit_node(l)] : v[lit_node(l)]; }
+
+static double idle_expr(const double *v, Expr e)
+{
+    double x = idle_lin(v, e.lin);
+    for (uint32_t i = 0; i < e.n; i++) {
+        int32_t m;
+        double g = idle_lin(v, term_gate(e.t[i], &m));
+        if (g > 0) x += e.t[i].coef * g * idle_lin(v, e.t[i].up);
+    }
+    return x;
+}
+
+static double *idle_values(const Net *n)
+{
+    double *v = xalloc(n->nodes.n * sizeof *v);
+    for (Node i = 1; i < n->nodes.n; i++) {
+        const NodeInfo *x = &n->nodes.data[i];
+        if (x->kind != N_PORT && x->kind != N_TOKEN) v[i] = idle_expr(v, x->fast);
+    }
+    return v;
+}
+
+/* form + wanted - (its idle value while this element is loaded) = wanted then, and = form while nothing is loaded. */
+static Lin with_load(const Plan *p, Lin form, double idle, Lit wanted, Lin on)
+{
+    Lin f = lin_add(form, over_channels(p, lin_lit(wanted)), 1);
+    return idle ? lin_add(f, on, -1) : f;
+}
+
+static void plan_load(const Plan *p, const double *idle, PlanPort *x)
+{
+    const Port *q = x->port;
+    bool any = q->en_any[0] != LIT0 || q->en_any[1] != LIT0;
+    x->load_on = over_channels(p, lin_lit(q->load_on));
+    x->en_idle = any ? (int)(idle_lit(idle, q->en_any[0]) + idle_lit(idle, q->en_any[1])) : 1;
+    for (uint32_t i = 0; i < q->nen; i++) x->en_idle += (any ? 2 : 1) * ((int)idle_lit(idle, q->en[i]) - 1);
+    if (q->load_on == LIT0) return;
+    for (uint32_t i = 0; i < q->nwaddr; i++)
+        x->waddr[i] = with_load(p, x->waddr[i], idle_lit(idle, q->waddr[i]), i < q->nload_addr ? q->load_addr[i] : LIT0, x->load_on);
+    for (uint32_t i = 0; i < q->width; i++) x->data[i] = with_load(p, x->data[i], idle_lit(idle, q->data[i]), q->load_data[i], x->load_on);
+    for (uint32_t i = 0; q->lanes && i < port_lanes(q); i++)
+        if (!idle_lit(idle, q->lanes[i])) x->lanes[i] = lin_add(x->lanes[i], x->load_on, 1);
+}
+
 static void plan_ports(Slots *s)
 {
+    const double *idle = idle_values(s->n);
     Plan *p = s->p;
     for (uint32_t i = 0; i < s->n->ports.n; i++) {
         const Port *q = &s->n->ports.data[i];
@@ -250,7 +308,9 @@ static void plan_ports(Slots *s)
             x.bump = over_channels(p, lin_lit(q->bump));
             x.latch_begin = over_channels(p, lin_lit(q->latch_begin));
             x.latch_set = over_channels(p, lin_lit(q->latch_set));
+            plan_load(p, idle, &x);
         }
+        x.rgate = over_channels(p, lin_lit(q->rgate));
         vec_push(&p->ports, x);
     }
     for (Node i = 1; i < s->n->nodes.n; i++) {

@@ -96,8 +96,9 @@ static void write_field(Protocol *p, uint32_t i)
     const State *s = &c->states.data[w.state];
     int before = 2 * lowest_home(m, w.state);
     Field f = {.name = s->name, .index = i, .need = w.en};
-    bool addr_tap = !w.index || (label_of(m, w.index) < before && s->rows <= p->group_rows && (!w.lanes || label_of(m, w.lanes) < 0));
-    bool data_tap = label_of(m, w.data) < before;
+    bool loads = s->init != INIT_ZERO;
+    bool addr_tap = !w.index || (!loads && label_of(m, w.index) < before && s->rows <= p->group_rows && (!w.lanes || label_of(m, w.lanes) < 0));
+    bool data_tap = !loads && label_of(m, w.data) < before;
     if (!addr_tap) {
         f.with_index = op_at(c, w.index)->width;
         f.bits = w.index;
@@ -251,6 +252,38 @@ static void field_kinds(Protocol *p, int fi)
     }
 }
 
+static bool loads_alike(const State *a, const State *b)
+{
+    return a->init == INIT_IMAGE && b->init == INIT_IMAGE && a->base == b->base && a->rows == b->rows && a->width == b->width;
+}
+
+/* Kinds that fill initial contents in from a prompt. The tail register needs none: its own tokens set it. */
+static void load_kinds(Protocol *p)
+{
+    const Circuit *c = p->m->c;
+    for (uint32_t s = 0; s < c->states.n; s++) {
+        const State *st = &c->states.data[s];
+        if (st->init == INIT_ZERO || (int)s == p->m->tail || st->kind == ST_HOST) continue;
+        if (st->rows > 1 && clog2(st->rows) > p->load_index) p->load_index = clog2(st->rows);
+        if (st->width > p->load_data) p->load_data = st->width;
+        uint32_t g = 0;
+        while (g < p->loads.n && !loads_alike(&c->states.data[p->loads.data[g].states.data[0]], st)) g++;
+        if (g == p->loads.n) vec_push(&p->loads, ((LoadGroup){0}));
+        vec_push(&p->loads.data[g].states, s);
+    }
+    if (!p->loads.n) return;
+    unsigned bits = p->load_index + p->load_data;
+    p->load_chunks = (bits + p->payload - 1) / p->payload;
+    p->load_kind = p->kinds.n;
+    for (unsigned j = 0; j + 1 < p->load_chunks; j++)
+        add_kind(p, (Kind){.name = xfmt("load.%u", j), .role = ROLE_LOAD, .width = p->payload, .field = -1, .chunk = (int)j, .form = -1});
+    for (uint32_t g = 0; g < p->loads.n; g++) {
+        p->loads.data[g].kind = p->kinds.n;
+        add_kind(p, (Kind){.name = xfmt("load %s", c->states.data[p->loads.data[g].states.data[0]].name), .role = ROLE_LOAD, .field = -1,
+                           .width = bits - (p->load_chunks - 1) * p->payload, .chunk = (int)p->load_chunks - 1, .form = -1});
+    }
+}
+
 static void make_kinds(Protocol *p)
 {
     const Circuit *c = p->m->c;
@@ -272,6 +305,7 @@ static void make_kinds(Protocol *p)
         k.name = xfmt("%s.more", k.name);
         add_kind(p, k);
     }
+    load_kinds(p);
     uint64_t base = 0;
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         p->kinds.data[k].base = (uint32_t)base;

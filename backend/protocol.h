@@ -5,6 +5,12 @@
 
 enum { SETS = 3 }; /* payload channels: fields, outputs, exits */
 
+/* Elements that one load token fills: of the same rows, width and source. */
+typedef struct {
+    uint32_t kind;
+    VEC(uint32_t) states;
+} LoadGroup;
+
 typedef struct Protocol {
     Modes *m;
     const BuildOptions *options;
@@ -14,6 +20,10 @@ typedef struct Protocol {
     uint32_t first_normal, first_field; /* fields before first_normal end the run; before first_field: emits */
     VEC(Kind) kinds;
     uint64_t vocab;
+    /* loading: records of row number (low) and data, in chunks; the last chunk's kind says which elements are meant */
+    unsigned load_index, load_data, load_chunks;
+    VEC(LoadGroup) loads;
+    uint32_t load_kind;      /* of chunk 0; the others follow */
     bool *packed;            /* per write: in a packed field */
     VEC(TokChan) tok;
     Ref *kind_ref;           /* per kind: 1 bit */

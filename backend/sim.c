@@ -29,12 +29,13 @@ static int64_t form_value(const PlanSim *s, Lin f)
     return (int64_t)v;
 }
 
-static bool form_bit(const PlanSim *s, Lin f)
+static bool must_be_bit(int64_t v)
 {
-    int64_t v = form_value(s, f);
     if (v != 0 && v != 1) die("a bit of the plan is %lld", (long long)v);
     return v;
 }
+
+static bool form_bit(const PlanSim *s, Lin f) { return must_be_bit(form_value(s, f)); }
 
 static uint64_t initial(const State *st, uint32_t row, const Image *im)
 {
@@ -86,8 +87,8 @@ static void remember(PlanSim *s, const PlanPort *p, PortState *x)
     const Port *q = p->port;
     int64_t *h = x->hist + (s->now % TAPS) * x->nhist;
     uint32_t k = 0;
-    for (uint32_t i = 0; i < q->nwaddr; i++) h[k++] = form_bit(s, p->waddr[i]);
-    for (uint32_t i = 0; i < q->width; i++) h[k++] = form_bit(s, p->data[i]);
+    for (uint32_t i = 0; i < q->nwaddr; i++) h[k++] = form_value(s, p->waddr[i]); /* no bits while others are loaded */
+    for (uint32_t i = 0; i < q->width; i++) h[k++] = form_value(s, p->data[i]);
     for (uint32_t i = 0; q->lane_key && i < port_lanes(q); i++) h[k++] = form_bit(s, p->lane_key[i]);
     h[k++] = form_bit(s, p->latch_begin);
     h[k] = form_bit(s, p->latch_set);
@@ -96,6 +97,7 @@ static void remember(PlanSim *s, const PlanPort *p, PortState *x)
 static bool enabled(const PlanSim *s, const PlanPort *p, const PortState *x)
 {
     const Port *q = p->port;
+    if (form_bit(s, p->load_on)) return true;
     for (uint32_t i = 0; i < q->nen; i++)
         if (!form_bit(s, p->en[i])) return false;
     if (q->en_any[0] != LIT0 || q->en_any[1] != LIT0)
@@ -108,13 +110,13 @@ static void write_row(PlanSim *s, const PlanPort *p, PortState *x)
 {
     const Port *q = p->port;
     uint32_t row = 0, lanes0 = q->nwaddr + q->width;
-    for (uint32_t i = 0; i < q->nwaddr; i++) row |= (uint32_t)tap(s, x, i, q->waddr_tap) << i;
+    for (uint32_t i = 0; i < q->nwaddr; i++) row |= (uint32_t)must_be_bit(tap(s, x, i, q->waddr_tap)) << i;
     if (row >= q->rows || (q->has_hard && row == q->hard_row)) return;
     for (unsigned i = 0; i < q->width; i++) {
         unsigned lane = i / q->lane;
         if (q->lanes && !form_bit(s, p->lanes[lane])) continue;
         if (q->lane_key && !tap(s, x, lanes0 + lane, q->data_tap[i])) continue;
-        uint64_t bit = (uint64_t)tap(s, x, q->nwaddr + i, q->data_tap[i]);
+        uint64_t bit = must_be_bit(tap(s, x, q->nwaddr + i, q->data_tap[i]));
         x->row[row] = (x->row[row] & ~(1ull << i)) | bit << i;
     }
 }
@@ -132,6 +134,7 @@ static void read_row(const PlanSim *s, const PlanPort *p, const PortState *x, do
 {
     const Port *q = p->port;
     uint32_t row = 0;
+    if (!form_bit(s, p->rgate)) return;
     for (uint32_t i = 0; i < q->nraddr; i++) row |= (uint32_t)form_bit(s, p->raddr[i]) << i;
     uint64_t v = row < q->rows ? x->row[row] : 0;
     for (unsigned i = 0; i < q->width; i++) {
