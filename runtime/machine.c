@@ -68,6 +68,7 @@ typedef struct {
     const LoopOptions *o;
     StopInfo stop;
     bool stopped;
+    bool asked;    /* the step has taken its input; the host answers after the step's last token */
     uint32_t next; /* the token to feed */
     double began, shown;
     bool progress_shown;
@@ -128,8 +129,8 @@ static void role_fault(Loop *l, const ChipKind *k, uint32_t token) { stop(l, STO
 static void role_take(Loop *l, const ChipKind *k, uint32_t token)
 {
     (void)k;
-    if (l->mc->input) take_input(l, token);
-    else l->next = token;
+    l->next = token;
+    l->asked = l->mc->input;
 }
 
 static void role_host(Loop *l, const ChipKind *k, uint32_t token)
@@ -160,6 +161,10 @@ static void accept(Loop *l, uint32_t token)
         return;
     }
     roles[k->role](l, k, token);
+    if (!l->stopped && l->asked && k->last) {
+        l->asked = false;
+        take_input(l, token);
+    }
     if (!l->stopped && l->o->max_steps && mc->steps >= l->o->max_steps) stop(l, STOP_STEPS, k, 0);
 }
 
@@ -168,7 +173,7 @@ static void accept(Loop *l, uint32_t token)
 static uint32_t burst_size(const Loop *l)
 {
     uint64_t left = l->o->max_steps ? l->o->max_steps - l->mc->steps : BURST;
-    if (l->o->check) return 1;
+    if (l->o->check || l->asked) return 1;
     return left < BURST ? (uint32_t)left : BURST;
 }
 
