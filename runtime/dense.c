@@ -36,6 +36,7 @@ typedef struct {
     float *b, *a;                 /* [nv] */
     float *gate, *up;             /* [intermediate] */
     float *q, *k, *r, *d, *o;     /* one head: [dk] [dk] [dv] [dv] [dv] */
+    uint32_t *q_rows, *k_rows, nq, nk; /* where q and k are not zero */
 } Dense;
 
 /* ---- opening ---- */
@@ -83,6 +84,7 @@ static void open_scratch(Dense *s)
     s->b = floats(s, g->nv), s->a = floats(s, g->nv);
     s->gate = floats(s, g->intermediate), s->up = floats(s, g->intermediate);
     s->q = floats(s, g->dk), s->k = floats(s, g->dk);
+    s->q_rows = pool_array(s->pool, g->dk, sizeof *s->q_rows), s->k_rows = pool_array(s->pool, g->dk, sizeof *s->k_rows);
     s->r = floats(s, g->dv), s->d = floats(s, g->dv), s->o = floats(s, g->dv);
 }
 
@@ -139,24 +141,30 @@ static void l2_norm(const Dense *s, const float *x, float *y)
     for (uint32_t i = 0; i < n; i++) y[i] = x[i] * r;
 }
 
-/* out[lane] = sum over rows of k[row] * S[row, lane], in order of rows. */
-static void read_rows(const Dense *s, const float *state, const float *k, float *out)
+/* The rows that a key or query reaches; all of them with full_dense. */
+static uint32_t reached_rows(const Dense *s, const float *k, uint32_t *rows)
 {
-    uint32_t dk = s->m->geo.dk, dv = s->m->geo.dv;
-    memset(out, 0, dv * sizeof *out);
-    for (uint32_t row = 0; row < dk; row++) {
-        if (k[row] == 0 && !s->opt.full_dense) continue;
-        for (uint32_t i = 0; i < dv; i++) out[i] += state[(size_t)row * dv + i] * k[row];
-    }
+    uint32_t n = 0;
+    for (uint32_t row = 0; row < s->m->geo.dk; row++)
+        if (k[row] != 0 || s->opt.full_dense) rows[n++] = row;
+    return n;
 }
 
-static void write_rows(const Dense *s, float *state, const float *k, const float *d)
+/* out[lane] = sum over rows of k[row] * S[row, lane], in order of rows. */
+static void read_rows(const Dense *s, const float *state, const float *k, const uint32_t *rows, uint32_t n, float *out)
 {
-    uint32_t dk = s->m->geo.dk, dv = s->m->geo.dv;
-    for (uint32_t row = 0; row < dk; row++) {
-        float *cell = state + (size_t)row * dv;
-        if (k[row] == 0 && !s->opt.full_dense) continue;
-        for (uint32_t i = 0; i < dv; i++) cell[i] = cell[i] + k[row] * d[i];
+    uint32_t dv = s->m->geo.dv;
+    memset(out, 0, dv * sizeof *out);
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t lane = 0; lane < dv; lane++) out[lane] += state[(size_t)rows[i] * dv + lane] * k[rows[i]];
+}
+
+static void write_rows(const Dense *s, float *state, const float *d)
+{
+    uint32_t dv = s->m->geo.dv;
+    for (uint32_t r = 0; r < s->nk; r++) {
+        float *cell = state + (size_t)s->k_rows[r] * dv, k = s->k[s->k_rows[r]];
+        for (uint32_t i = 0; i < dv; i++) cell[i] = cell[i] + k * d[i];
         for (uint32_t i = 0; s->opt.faults & FAULT_STATE_BF16 && i < dv; i++) cell[i] = bf16_round(cell[i]);
     }
 }
@@ -173,10 +181,10 @@ static void delta_rule(Dense *s, float *state, float decay, float beta, const fl
 {
     uint32_t dv = s->m->geo.dv;
     decay_state(s, state, decay);
-    read_rows(s, state, s->k, s->r);
+    read_rows(s, state, s->k, s->k_rows, s->nk, s->r);
     for (uint32_t i = 0; i < dv; i++) s->d[i] = (v[i] - s->r[i]) * beta;
-    write_rows(s, state, s->k, s->d);
-    read_rows(s, state, s->q, s->o);
+    write_rows(s, state, s->d);
+    read_rows(s, state, s->q, s->q_rows, s->nq, s->o);
 }
 
 /* RMSNorm over the head in float32, cast, gain in T, then times silu(z) in float32, cast. */
@@ -205,6 +213,8 @@ static void run_heads(Dense *s, DenseLayer *l)
             l2_norm(s, s->qkv + kh * g->dk, s->q);
             l2_norm(s, s->qkv + (g->nk + kh) * g->dk, s->k);
             for (uint32_t i = 0; i < g->dk; i++) s->q[i] /= scale;
+            s->nq = reached_rows(s, s->q, s->q_rows);
+            s->nk = reached_rows(s, s->k, s->k_rows);
         }
         float beta = cast(bf16, sigmoidf(s->b[j]));
         float decay = expf(-expf(l->a_log[j]) * softplusf(s->a[j] + l->dt_bias[j]));
