@@ -77,7 +77,8 @@ static bool fits(const Firmware *f, const Circuit *c, char **err)
     Model m = { .name = c->name, .nstates = c->states.n, .state = xalloc((c->states.n + 1) * sizeof *m.state) };
     for (uint32_t i = 0; i < c->states.n; i++) {
         const State *s = &c->states.data[i];
-        m.state[i] = (ChipState){ .name = s->name, .kind = s->kind, .width = s->width, .rows = s->rows, .base = s->base, .init = s->init };
+        m.state[i] = (ChipState){ .name = s->name, .kind = s->kind, .width = s->width, .rows = s->rows, .base = s->base, .init = s->init,
+                                  .init_shift = s->init_shift };
     }
     return firmware_fits(f, &m, err);
 }

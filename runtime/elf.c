@@ -247,16 +247,20 @@ static bool in_memory(const Model *m, uint64_t addr, uint64_t size)
     return size == 0;
 }
 
-static bool takes_entry(const Model *m)
+/* The register that starts as the entry address, or NULL. */
+static const ChipState *entry_state(const Model *m)
 {
     for (uint32_t i = 0; i < m->nstates; i++)
-        if (m->state[i].init == INIT_ENTRY) return true;
-    return false;
+        if (m->state[i].init == INIT_ENTRY) return &m->state[i];
+    return NULL;
 }
 
 bool firmware_fits(const Firmware *f, const Model *m, char **err)
 {
-    bool entry = !takes_entry(m);
+    const ChipState *pc = entry_state(m);
+    bool entry = !pc;
+    if (pc && f->image.entry & mask64(pc->init_shift))
+        return fail(err, "%s: the entry address %#llx is not aligned to %llu", f->path, (unsigned long long)f->image.entry, 1ull << pc->init_shift);
     for (uint32_t i = 0; i < f->nsegments; i++) {
         const Segment *s = &f->segment[i];
         if (!in_memory(m, s->addr, s->file_size) || !in_memory(m, s->run, s->run_size))

@@ -86,8 +86,8 @@ run_case() { # LEVEL PATH
     case $2 in
     firmware/*.c | tests/isa/*.S) run_program "$1" "$2" ;;
     tests/machines/*) run_machine "$2" ;;
-    tests/dsl/*) run_text test "$2" ;;
     tests/*.cmd) (. "$2") >"$tmp/out" 2>"$tmp/err" </dev/null; expect_run "${2%.*}.expect" $? ;;
+    tests/dsl/*) run_text test "$2" ;;
     *) run_into timeout 300 "$2"; expect_run /dev/null/none $? ;;
     esac
 }
