@@ -87,7 +87,8 @@ typedef struct {
 } NodeInfo;
 
 /* A state copy (one read port of a state element), a stage register or a presence latch; lives in one home layer. */
-typedef enum { PORT_STATE, PORT_STAGE, PORT_LATCH } PortKind;
+/* PORT_ROM: a read-only element in an attention layer, looked up among the loader tokens by row number. */
+typedef enum { PORT_STATE, PORT_STAGE, PORT_LATCH, PORT_ROM } PortKind;
 typedef struct {
     PortKind kind;
     const char *name;
@@ -126,7 +127,7 @@ typedef struct {
     Lit bump;
     Node cnt;              /* its node */
     /* loading: when load_on is 1, row load_addr := load_data whatever the rest says (LIT0: cannot be loaded) */
-    Lit load_on, *load_addr, *load_data;
+    Lit load_on, *load_addr, *load_data; /* PORT_ROM: 0 except in the token that loads a row */
     uint32_t nload_addr;
     Lit latch_begin, latch_set; /* PORT_LATCH: after a token with either, holds data[0] of that token */
     Span span;

@@ -69,6 +69,8 @@ static unsigned pilots_for(unsigned hidden, uint32_t *value)
     return left || hidden % 256 ? 0 : n;
 }
 
+static void attention_geometry(Chip *c);
+
 static void choose_geometry(Chip *c)
 {
     const Target *t = c->target;
@@ -94,6 +96,7 @@ static void choose_geometry(Chip *c)
     for (uint32_t k = 0; k < p->p->kinds.n; k++)
         if (p->p->kinds.data[k].width > c->max_width) c->max_width = p->p->kinds.data[k].width;
     heads_size(c);
+    attention_geometry(c);
 }
 
 /* ---- MLP ---- */
@@ -166,18 +169,81 @@ static void emit_head(Chip *c)
     chip_tensor(c, "model.norm.weight", 1, c->hidden, 0, 0, 0);
 }
 
-/* ---- the final attention layer: does nothing, but stock code wants one (o_proj is zero) ---- */
+/* ---- attention: read-only memories, and the final layer that does nothing (o_proj is zero) but that stock code wants ---- */
+
+enum { CODE = 16, CODE_NORM = 15 }; /* address codes before the norm; q_norm and k_norm weights: gain 1 + 15 */
+
+static Weights *attention_tensors(Chip *c, unsigned l)
+{
+    uint64_t q = (uint64_t)c->attn_heads * c->head_dim, kv = (uint64_t)c->attn_kv * c->head_dim;
+    chip_tensor(c, layer_name(l, "input_layernorm.weight"), 1, c->hidden, 0, 0, 0);
+    chip_tensor(c, layer_name(l, "self_attn.q_norm.weight"), 1, c->head_dim, 0, 0, CODE_NORM);
+    chip_tensor(c, layer_name(l, "self_attn.k_norm.weight"), 1, c->head_dim, 0, 0, CODE_NORM);
+    chip_tensor(c, layer_name(l, "self_attn.q_proj.weight"), 2, 2 * q, c->hidden, 0, 0);
+    chip_tensor(c, layer_name(l, "self_attn.k_proj.weight"), 2, kv, c->hidden, 0, 0);
+    chip_tensor(c, layer_name(l, "self_attn.v_proj.weight"), 2, kv, c->hidden, 0, 0);
+    return chip_tensor(c, layer_name(l, "self_attn.o_proj.weight"), 2, c->hidden, q, 0, 0);
+}
+
+/* Row numbers are codes of +-CODE in dimensions that RoPE leaves alone; a token that loads a row has the row's code as its key, every
+ * other token the key 0. All codes have one norm, so with n bits and head dimension h a match scores g^2 sqrt(h) (g = 1 + CODE_NORM) and
+ * one wrong bit costs 2 g^2 sqrt(h) / n: both at least 104, so that the softmax is exactly one-hot in float32 (exp(-104) = 0). */
+static void emit_rom(Chip *c, Weights *out, const PlanPort *p, unsigned head)
+{
+    const Port *q = p->port;
+    Weights *v = out - 1, *k = out - 2, *query = out - 3;
+    unsigned h = c->head_dim, rot = h / 4, kv = head, per = c->attn_heads / c->attn_kv;
+    uint64_t qh = (uint64_t)head * per;
+    double gap = 2.0 * (1 + CODE_NORM) * (1 + CODE_NORM) * sqrt(h) / (q->nraddr ? q->nraddr : 1);
+    if ((q->nraddr + rot > h || q->width > h || gap < 104) && !c->error) c->error = xfmt("%s is too large for an attention head of %u", q->name, h);
+    for (unsigned i = 0; i < q->nraddr; i++) {
+        chip_form(c, query, qh * 2 * h + rot + i, lin_add(lin_const(-1), p->raddr[i], 2), CODE);
+        Lin key = lin_add(lin_const(0), p->load_on, -1);
+        if (i < q->nload_addr) key = lin_add(key, p->load_addr[i], 2);
+        chip_form(c, k, (uint64_t)kv * h + rot + i, key, CODE);
+    }
+    for (unsigned i = 0; i < q->width; i++) {
+        if (p->out[i] == UINT32_MAX) continue;
+        chip_form(c, v, (uint64_t)kv * h + i, p->load_data[i], 1);
+        Lin open = p->rgate.n ? lin_add(lin_const(-1), p->rgate, 2) : lin_const(1);
+        chip_form(c, query, qh * 2 * h + h + i, open, HOT);
+        chip_put(c, out, p->out[i], qh * h + i, 1);
+    }
+}
 
 static void emit_attention(Chip *c, unsigned l)
 {
+    Weights *out = attention_tensors(c, l);
+    unsigned head = 0;
+    for (uint32_t i = 0; i < c->plan->ports.n; i++) {
+        const PlanPort *p = &c->plan->ports.data[i];
+        if (p->port->kind == PORT_ROM && p->home == (int)l) emit_rom(c, out, p, head++);
+    }
+}
+
+/* Native: a head for each ROM of the fullest layer, wide enough for its codes and values. */
+static void attention_geometry(Chip *c)
+{
     const Target *t = c->target;
-    chip_tensor(c, layer_name(l, "input_layernorm.weight"), 1, c->hidden, 0, 0, 0);
-    chip_tensor(c, layer_name(l, "self_attn.q_proj.weight"), 2, (uint64_t)t->attn_heads * 2 * t->head_dim, c->hidden, 0, 0);
-    chip_tensor(c, layer_name(l, "self_attn.k_proj.weight"), 2, (uint64_t)t->attn_kv_heads * t->head_dim, c->hidden, 0, 0);
-    chip_tensor(c, layer_name(l, "self_attn.v_proj.weight"), 2, (uint64_t)t->attn_kv_heads * t->head_dim, c->hidden, 0, 0);
-    chip_tensor(c, layer_name(l, "self_attn.o_proj.weight"), 2, c->hidden, (uint64_t)t->attn_heads * t->head_dim, 0, 0);
-    chip_tensor(c, layer_name(l, "self_attn.q_norm.weight"), 1, t->head_dim, 0, 0, 0);
-    chip_tensor(c, layer_name(l, "self_attn.k_norm.weight"), 1, t->head_dim, 0, 0, 0);
+    unsigned most = 1, need = 8;
+    for (unsigned l = 0; l < c->plan->layers; l++) {
+        unsigned n = 0;
+        for (uint32_t i = 0; i < c->plan->ports.n; i++) {
+            const Port *q = c->plan->ports.data[i].port;
+            if (q->kind != PORT_ROM || q->home != (int)l) continue;
+            n++;
+            while (need < q->width || need - need / 4 < q->nraddr) need *= 2;
+        }
+        most = n > most ? n : most;
+    }
+    c->attn_heads = t->native ? most : t->attn_heads;
+    c->attn_kv = t->native ? most : t->attn_kv_heads;
+    c->head_dim = t->native ? need : t->head_dim;
+}
+
+bool chip_is_attention(const Chip *c, unsigned l)
+{
+    return l + 1 == c->layers || c->plan->p->m->attention[l];
 }
 
 static int by_place(const void *a, const void *b)
@@ -211,8 +277,8 @@ Chip *blocks_make(const Plan *p, const char *netlist)
     c->unit_lines = xalloc(c->layers * sizeof *c->unit_lines);
     emit_embedding(c);
     for (unsigned l = 0; l < c->layers; l++) {
-        if (l + 1 < c->layers) heads_emit(c, l);
-        else emit_attention(c, l);
+        if (chip_is_attention(c, l)) emit_attention(c, l);
+        else heads_emit(c, l);
         emit_mlp(c, l);
     }
     emit_head(c);

@@ -20,6 +20,12 @@ Build build_protocol(Circuit *c, const BuildOptions *o)
     BuildOptions *opt = xalloc(sizeof *opt);
     *opt = *o;
     b.netlist = netlist_text(c);
+    for (uint32_t i = 0; i < c->writes.n; i++) {
+        const State *s = &c->states.data[c->writes.data[i].state];
+        if (!state_is_rom(s)) continue;
+        b.error = xfmt("line %u: %s is in attention, where a memory can only be read", c->writes.data[i].span.line, s->name);
+        return b;
+    }
     care_simplify(c);
     b.modes = xalloc(sizeof *b.modes);
     *b.modes = modes_choose(c, opt->target);
@@ -61,7 +67,7 @@ static void print_states(const Build *b, FILE *out)
         fprintf(out, "  %-12s %6u x %-2u  %-8s layers", st->name, st->rows, st->width, mode_name[b->modes->mode[s]]);
         for (uint32_t i = 0; i < b->plan->ports.n; i++) {
             const Port *q = b->plan->ports.data[i].port;
-            if (q->kind == PORT_STATE && q->state == s) fprintf(out, " %d", q->home);
+            if ((q->kind == PORT_STATE || q->kind == PORT_ROM) && q->state == s) fprintf(out, " %d%s", q->home, q->kind == PORT_ROM ? " (attention)" : "");
         }
         if ((int)s == b->modes->tail && b->modes->cnt_bits) fprintf(out, "  (counts silently over %u bits)", b->modes->cnt_bits);
         fputc('\n', out);

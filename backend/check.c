@@ -133,7 +133,7 @@ static int end(void *ctx, Machine *mc)
     commit(c);
     if (!c->terminal && c->expected.n && c->at == c->expected.n) machine_feed(mc, c->expected.data[c->at - 1]);
     for (uint32_t s = 0; s < n->states.n; s++)
-        for (uint32_t r = 0; r < n->states.data[s].rows; r++) {
+        for (uint32_t r = 0; m->state[s].ncopies && r < n->states.data[s].rows; r++) {
             uint64_t v = 0, want = sim_get(c->sim, s, r);
             char *err = NULL;
             bool hard = n->states.data[s].has_hard && n->states.data[s].hard_row == r;

@@ -49,13 +49,12 @@ static void list_slabs(File *f)
 
 static json_t *geometry(const Chip *c)
 {
-    const Target *t = c->target;
     json_t *types = json_array();
-    for (unsigned l = 0; l < c->layers; l++) json_array_append_new(types, json_string(l + 1 < c->layers ? "linear_attention" : "full_attention"));
+    for (unsigned l = 0; l < c->layers; l++) json_array_append_new(types, json_string(chip_is_attention(c, l) ? "full_attention" : "linear_attention"));
     uint64_t vocab = (c->plan->p->vocab + 63) / 64 * 64;
     return json_pack("{s:i, s:i, s:i, s:o, s:i, s:i, s:i, s:f, s:i, s:i, s:i, s:i, s:i, s:I, s:f, s:f}", "hidden_size", (int)c->hidden,
                      "intermediate_size", (int)c->mlp, "num_hidden_layers", (int)c->layers, "layer_types", types, "num_attention_heads",
-                     (int)t->attn_heads, "num_key_value_heads", (int)t->attn_kv_heads, "head_dim", (int)t->head_dim, "rms_norm_eps", t->eps,
+                     (int)c->attn_heads, "num_key_value_heads", (int)c->attn_kv, "head_dim", (int)c->head_dim, "rms_norm_eps", c->target->eps,
                      "linear_num_key_heads", (int)c->nk, "linear_num_value_heads", (int)c->nv, "linear_key_head_dim", (int)c->dk,
                      "linear_value_head_dim", (int)c->dv, "linear_conv_kernel_dim", 4, "vocab_size", (json_int_t)vocab, "rope_theta", 1e7,
                      "partial_rotary_factor", 0.25);

@@ -49,6 +49,7 @@ typedef struct Chip {
     const Target *target;
     bool bf16;
     unsigned hidden, mlp, layers /* with the final attention layer */, nk, nv, dk, dv, npilots;
+    unsigned attn_heads, attn_kv, head_dim;
     uint32_t pilot_ch[8];
     uint32_t pilot_value[8];
     unsigned bias;          /* which pilot carries biases: a power of two */
@@ -64,6 +65,8 @@ typedef struct Chip {
 
 /* blocks.c */
 Chip *blocks_make(const Plan *p, const char *netlist);
+/* Whether layer l is a full-attention layer; else Gated DeltaNet. */
+bool chip_is_attention(const Chip *c, unsigned l);
 /* The tensor of that name, made on first use. */
 Weights *chip_tensor(Chip *c, const char *name, unsigned ndim, uint64_t a, uint64_t b, uint64_t k, double fill);
 /* Adds to element (row, col); refuses what the dtype cannot hold. */

@@ -63,7 +63,7 @@ static Blocks layer_blocks(const Chip *c, unsigned l)
     Blocks b = {0};
     for (uint32_t i = 0; i < c->plan->ports.n; i++) {
         const Port *q = c->plan->ports.data[i].port;
-        for (uint32_t k = 0; k < q->nslices; k++)
+        for (uint32_t k = 0; q->kind != PORT_ROM && k < q->nslices; k++)
             if (q->slices[k].layer == (int)l) port_blocks(c, i, &q->slices[k], &b);
     }
     return b;

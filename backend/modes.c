@@ -94,18 +94,57 @@ static uint32_t free_keys(const Modes *m, int layer)
     return used < all ? all - used : 0;
 }
 
+bool state_is_filled(const State *s)
+{
+    bool rows = false;
+    for (uint32_t i = 0; i < s->nrow_init; i++) rows |= s->row_init[i] != 0;
+    return s->init == INIT_ROWS ? rows : s->init != INIT_ZERO;
+}
+
+bool state_is_rom(const State *s) { return s->home == HOME_ATTENTION; }
+
+static void set_slices(Port *q, struct Slice *s, uint32_t n)
+{
+    q->slices = s;
+    q->nslices = n;
+    q->home = s[0].layer;
+    q->last = s[n - 1].layer;
+}
+
+/* Attention layers hold nothing else; ROMs of one layer have a head each. Layer 0 is for stage registers. */
+static void place_rom(Modes *m, Port *q)
+{
+    unsigned heads = m->target->native ? 64 : m->target->attn_kv_heads;
+    for (int l = q->home < 1 ? 1 : q->home; l < MAX_LAYERS; l++) {
+        if (m->deltanet[l] || m->keys[l] >= heads) continue;
+        m->attention[l] = true;
+        m->keys[l]++;
+        struct Slice *s = xalloc(sizeof *s);
+        *s = (struct Slice){l, 0, 1};
+        set_slices(q, s, 1);
+        return;
+    }
+    die("no room for %s", q->name);
+}
+
 void modes_place(Modes *m, Port *q)
 {
+    if (q->kind == PORT_ROM) {
+        place_rom(m, q);
+        return;
+    }
     const Target *t = m->target;
     uint32_t r = t->native ? 1 : t->value_heads / t->key_heads, h = port_heads(q, t->dv);
     uint32_t groups = q->rows > 1 ? (q->rows + t->dk - 1) / t->dk : 1, done = 0;
     VEC(struct Slice) slices = {0};
     for (int l = q->home; done < groups; l++) {
         if (l >= MAX_LAYERS) die("no room for %s", q->name);
+        if (m->attention[l]) continue;
         uint32_t room = free_keys(m, l);
         if (q->rows == 1) { /* shares key heads */
             if (!t->native && room * r < h + r) continue;
             m->shared[l] += h;
+            m->deltanet[l] = true;
             vec_push(&slices, ((struct Slice){l, 0, 1}));
             break;
         }
@@ -113,13 +152,11 @@ void modes_place(Modes *m, Port *q)
         if (fit > groups - done) fit = groups - done;
         if (!fit) continue;
         vec_push(&slices, ((struct Slice){l, done, fit}));
+        m->deltanet[l] = true;
         if (!t->native) m->keys[l] += (fit * h + r - 1) / r;
         done += fit;
     }
-    q->slices = slices.data;
-    q->nslices = slices.n;
-    q->home = slices.data[0].layer;
-    q->last = slices.data[slices.n - 1].layer;
+    set_slices(q, slices.data, slices.n);
 }
 
 /* ---- ports for reads ---- */
@@ -160,7 +197,7 @@ static Lit *read_port(Net *n, Ref r, BitMap *bits, void *ctx)
     Modes *m = ctx;
     const Op *o = op_at(m->c, r);
     const State *st = &m->c->states.data[o->imm];
-    Port p = {.kind = PORT_STATE, .name = st->name, .state = (uint32_t)o->imm, .width = st->width, .lane = st->lane,
+    Port p = {.kind = state_is_rom(st) ? PORT_ROM : PORT_STATE, .name = st->name, .state = (uint32_t)o->imm, .width = st->width, .lane = st->lane,
               .rows = st->rows, .has_hard = st->has_hard, .hard_row = st->hard_row, .span = o->span};
     int t = -1;
     map_label(n, m->labelled);
@@ -188,6 +225,9 @@ void modes_build(Modes *m, const Ref *roots, unsigned nroots)
     m->labelled = 1;
     m->keys = xalloc(MAX_LAYERS * sizeof *m->keys);
     m->shared = xalloc(MAX_LAYERS * sizeof *m->shared);
+    m->attention = xalloc(MAX_LAYERS);
+    m->deltanet = xalloc(MAX_LAYERS);
+    m->deltanet[0] = true;
     m->bits = g_blast(m->net, roots, nroots, read_port, m);
     map_label(m->net, m->labelled);
     m->labelled = m->net->nodes.n;
@@ -304,7 +344,7 @@ Modes modes_choose(Circuit *c, const Target *target)
     for (uint32_t s = 0; s < c->states.n; s++) {
         m.mode[s] = c->states.data[s].kind == ST_HOST ? MODE_HOST : write_of(c, s) ? MODE_FED : MODE_CONST;
         /* layer 0 holds the stage registers that the others are written from, by steps and by loading */
-        m.min_home[s] = m.mode[s] == MODE_FED || c->states.data[s].init != INIT_ZERO;
+        m.min_home[s] = m.mode[s] == MODE_FED || state_is_filled(&c->states.data[s]);
     }
     choose_tail(&m);
     if (m.tail >= 0) m.min_home[m.tail] = 0;

@@ -17,6 +17,7 @@ typedef struct {
     BitMap bits;
     Node labelled;
     const Target *target;
+    bool *attention, *deltanet; /* per layer: which kind of block stands there (neither yet: open) */
     uint32_t *keys, *shared; /* per layer: key heads in use by addressed ports; value heads in key heads of one constant row */
     int depth;            /* latest time of anything that a step must say or write */
 } Modes;
@@ -27,6 +28,9 @@ const Write *write_of(const Circuit *c, uint32_t s);
 Modes modes_choose(Circuit *c, const Target *target);
 /* Sets home, last and slices of a port that wants layer q->home: later, or over several layers, where the target's heads are taken. */
 void modes_place(Modes *m, Port *q);
+bool state_is_rom(const State *s);
+/* Has contents before the first step. */
+bool state_is_filled(const State *s);
 /* Value heads that one group of the port's rows takes with value dimension dv. */
 unsigned port_heads(const Port *q, unsigned dv);
 unsigned pilot_lanes(unsigned dv);

@@ -73,7 +73,7 @@ static int form_bit(const Protocol *p, const Kind *k, int f, int j, unsigned bit
 static void new_port(Pass *b, Port x)
 {
     if (!x.rgate) x.rgate = b->run;
-    if (x.kind == PORT_STATE) modes_place(b->p->m, &x);
+    if (x.kind == PORT_STATE || x.kind == PORT_ROM) modes_place(b->p->m, &x);
     else {
         x.nslices = 1;
         x.slices = xalloc(sizeof *x.slices);
@@ -176,6 +176,23 @@ static Lit *zeros(unsigned n)
     return xalloc(n * sizeof(Lit) + 1); /* LIT0 */
 }
 
+static Lit load_and(Pass *b, Lit on, Lit bit)
+{
+    Node from = b->n->nodes.n;
+    Lit x = g_and(b->n, on, bit);
+    map_label(b->n, from);
+    return x;
+}
+
+/* Keys and values of an attention ROM must be 0 in every token that does not load it. */
+static void gate_record(Pass *b, Port *q)
+{
+    Lit *addr = zeros(q->nload_addr), *data = zeros(q->width);
+    for (uint32_t i = 0; i < q->nload_addr; i++) addr[i] = load_and(b, q->load_on, q->load_addr[i]);
+    for (uint32_t i = 0; i < q->width; i++) data[i] = load_and(b, q->load_on, q->load_data[i]);
+    q->load_addr = addr, q->load_data = data;
+}
+
 static void load_port(Pass *b, Port *q)
 {
     const Protocol *p = b->p;
@@ -187,6 +204,10 @@ static void load_port(Pass *b, Port *q)
             q->nload_addr = q->rows > 1 ? clog2(q->rows) : 0;
             q->load_data = b->load + p->load_index;
         }
+    if (q->kind == PORT_ROM) {
+        gate_record(b, q);
+        return;
+    }
     if (q->load_on == LIT0 || q->written) return;
     q->written = true; /* a constant of the machine: loading is its only write */
     q->nen = 1;
@@ -322,9 +343,12 @@ static void unread_ports(Pass *b)
     Modes *m = b->p->m;
     for (uint32_t s = 0; s < m->c->states.n; s++) {
         bool seen = false;
-        for (uint32_t i = 0; i < b->n->ports.n; i++) seen |= b->n->ports.data[i].kind == PORT_STATE && b->n->ports.data[i].state == s;
-        if (seen) continue;
+        for (uint32_t i = 0; i < b->n->ports.n; i++) {
+            PortKind k = b->n->ports.data[i].kind;
+            seen |= (k == PORT_STATE || k == PORT_ROM) && b->n->ports.data[i].state == s;
+        }
         const State *st = &m->c->states.data[s];
+        if (seen || state_is_rom(st)) continue;
         int home = m->min_home[s];
         new_port(b, (Port){.kind = PORT_STATE, .name = st->name, .state = s, .width = st->width, .lane = st->lane, .rows = st->rows,
                            .home = home, .has_hard = st->has_hard, .hard_row = st->hard_row, .span = st->span, .unread = true,
@@ -405,7 +429,7 @@ Net *pass_build(Protocol *p)
         if (!p->fields.data[f].tail) stage_field(&b, (int)f);
     unread_ports(&b);
     for (uint32_t i = 0; i < b.n->ports.n; i++)
-        if (b.n->ports.data[i].kind == PORT_STATE) write_port(&b, i);
+        if (b.n->ports.data[i].kind == PORT_STATE || b.n->ports.data[i].kind == PORT_ROM) write_port(&b, i);
     outputs(&b);
     cover(b.n);
     return b.n;

@@ -310,6 +310,11 @@ static void plan_ports(Slots *s)
             x.latch_set = over_channels(p, lin_lit(q->latch_set));
             plan_load(p, idle, &x);
         }
+        if (q->kind == PORT_ROM) {
+            x.load_on = over_channels(p, lin_lit(q->load_on));
+            x.load_addr = forms(p, q->load_addr, q->nload_addr);
+            x.load_data = forms(p, q->load_data, q->width);
+        }
         x.rgate = over_channels(p, lin_lit(q->rgate));
         vec_push(&p->ports, x);
     }

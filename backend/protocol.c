@@ -96,7 +96,7 @@ static void write_field(Protocol *p, uint32_t i)
     const State *s = &c->states.data[w.state];
     int before = 2 * lowest_home(m, w.state);
     Field f = {.name = s->name, .index = i, .need = w.en};
-    bool loads = s->init != INIT_ZERO;
+    bool loads = state_is_filled(s);
     bool addr_tap = !w.index || (!loads && label_of(m, w.index) < before && s->rows <= p->group_rows && (!w.lanes || label_of(m, w.lanes) < 0));
     bool data_tap = !loads && label_of(m, w.data) < before;
     if (!addr_tap) {
@@ -263,7 +263,7 @@ static void load_kinds(Protocol *p)
     const Circuit *c = p->m->c;
     for (uint32_t s = 0; s < c->states.n; s++) {
         const State *st = &c->states.data[s];
-        if (st->init == INIT_ZERO || (int)s == p->m->tail || st->kind == ST_HOST) continue;
+        if (!state_is_filled(st) || (int)s == p->m->tail || st->kind == ST_HOST) continue;
         if (st->rows > 1 && clog2(st->rows) > p->load_index) p->load_index = clog2(st->rows);
         if (st->width > p->load_data) p->load_data = st->width;
         uint32_t g = 0;

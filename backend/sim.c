@@ -69,7 +69,7 @@ PlanSim *plansim_new(const Plan *p, const Image *image)
         x->row = xalloc(q->rows * sizeof *x->row);
         x->nhist = q->nwaddr + q->width + (q->lane_key ? port_lanes(q) : 0) + 2;
         x->hist = xalloc(TAPS * x->nhist * sizeof *x->hist);
-        for (uint32_t r = 0; q->kind == PORT_STATE && r < q->rows; r++) x->row[r] = initial(&p->net->c->states.data[q->state], r, image);
+        for (uint32_t r = 0; (q->kind == PORT_STATE || q->kind == PORT_ROM) && r < q->rows; r++) x->row[r] = initial(&p->net->c->states.data[q->state], r, image);
     }
     return s;
 }
@@ -234,7 +234,7 @@ uint64_t plansim_get(const PlanSim *s, uint32_t state, uint32_t row)
 {
     for (uint32_t i = 0; i < s->p->ports.n; i++) {
         const Port *q = s->p->ports.data[i].port;
-        if (q->kind == PORT_STATE && q->state == state) return s->port[i].row[row];
+        if ((q->kind == PORT_STATE || q->kind == PORT_ROM) && q->state == state) return s->port[i].row[row];
     }
     die("state %u has no copy", state);
 }

@@ -9,7 +9,9 @@ struct Attention {
     bool idle; /* o_proj is zero */
     Matrix q, k, v, o;
     const float *q_norm, *k_norm;
-    uint32_t pos, cap;   /* tokens cached, and room for them */
+    uint32_t pos;         /* tokens seen */
+    uint32_t kept, cap;   /* tokens cached, and room for them */
+    uint32_t blank;       /* tokens whose key and value are all 0: only counted (score 0), so that a look-up costs what it may find */
     float *keys, *values; /* malloc'd [cap, kv_heads * head_dim] */
     float *query, *gate_query, *mixed, *score;
     uint32_t rot; /* rotated dims: even */
@@ -61,7 +63,7 @@ static void rotate(const Attention *a, float *x)
 static void reserve(Attention *a)
 {
     size_t row = a->m->geo.kv_heads * a->m->geo.head_dim * sizeof(float);
-    if (a->pos < a->cap) return;
+    if (a->kept < a->cap) return;
     a->cap = a->cap ? a->cap * 2 : 256;
     a->keys = xrealloc(a->keys, a->cap * row);
     a->values = xrealloc(a->values, a->cap * row);
@@ -73,30 +75,36 @@ static void cache_token(Attention *a, const float *u)
     const Geometry *g = &a->m->geo;
     bool bf16 = a->m->bf16;
     reserve(a);
-    float *k = a->keys + (size_t)a->pos * g->kv_heads * g->head_dim, *v = a->values + (size_t)a->pos * g->kv_heads * g->head_dim;
+    size_t row = g->kv_heads * g->head_dim;
+    float *k = a->keys + a->kept * row, *v = a->values + a->kept * row;
     matrix_mul(&a->k, bf16, u, k);
     matrix_mul(&a->v, bf16, u, v);
     for (uint32_t h = 0; h < g->kv_heads; h++) {
         rms_norm(bf16, g->eps, g->head_dim, k + h * g->head_dim, a->k_norm, k + h * g->head_dim);
         rotate(a, k + h * g->head_dim);
     }
+    bool blank = true;
+    for (size_t i = 0; i < row && blank; i++) blank = k[i] == 0 && v[i] == 0;
+    a->kept += !blank;
+    a->blank += blank;
 }
 
-/* scores[0..pos]: q . k / sqrt(head_dim), in T; then softmax in float32, cast to T. */
+/* scores of the kept tokens: q . k / sqrt(head_dim), in T; then softmax in float32, cast to T. */
 static void attend(Attention *a, const float *keys)
 {
     const Geometry *g = &a->m->geo;
     bool bf16 = a->m->bf16;
     size_t row = g->kv_heads * g->head_dim;
-    float scale = rsqrtf((float)g->head_dim), top = -INFINITY, total = 0;
-    for (uint32_t t = 0; t <= a->pos; t++) {
+    float scale = rsqrtf((float)g->head_dim), top = a->blank ? 0 : -INFINITY, total = 0;
+    for (uint32_t t = 0; t < a->kept; t++) {
         float sum = 0;
         for (uint32_t d = 0; d < g->head_dim; d++) sum += a->query[d] * keys[t * row + d];
         a->score[t] = cast(bf16, cast(bf16, sum) * scale);
         if (a->score[t] > top) top = a->score[t];
     }
-    for (uint32_t t = 0; t <= a->pos; t++) total += a->score[t] = expf(a->score[t] - top);
-    for (uint32_t t = 0; t <= a->pos; t++) a->score[t] = cast(bf16, a->score[t] / total);
+    total = (float)a->blank * expf(-top);
+    for (uint32_t t = 0; t < a->kept; t++) total += a->score[t] = expf(a->score[t] - top);
+    for (uint32_t t = 0; t < a->kept; t++) a->score[t] = cast(bf16, a->score[t] / total);
 }
 
 static void attend_head(Attention *a, uint32_t h)
@@ -111,7 +119,7 @@ static void attend_head(Attention *a, uint32_t h)
     attend(a, a->keys + kv * n);
     for (uint32_t d = 0; d < n; d++) {
         float sum = 0;
-        for (uint32_t t = 0; t <= a->pos; t++) sum += a->score[t] * a->values[t * row + kv * n + d];
+        for (uint32_t t = 0; t < a->kept; t++) sum += a->score[t] * a->values[t * row + kv * n + d];
         a->mixed[h * n + d] = cast(bf16, cast(bf16, sum) * cast(bf16, sigmoidf(gate[d])));
     }
 }

@@ -24,6 +24,18 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* Memories in attention layers have no state to install: their rows are tokens. */
+static bool load_roms(Machine *mc, const Image *image, char **err)
+{
+    Prompt p = {0};
+    bool any = false, ok = true;
+    for (uint32_t i = 0; i < mc->m->nstates; i++) any |= mc->m->state[i].ncopies == 0 && mc->m->state[i].init != INIT_ZERO;
+    if (any) ok = prompt_make(mc->m, image, true, &p, err);
+    for (uint32_t i = 0; ok && i < p.n; i++) machine_feed(mc, p.data[i]);
+    free(p.data);
+    return ok;
+}
+
 Machine *machine_open(const Model *m, const Backend *b, const BackendOptions *o, const Image *image, char **err)
 {
     void *self = b->open(m, o, err);
@@ -32,7 +44,7 @@ Machine *machine_open(const Model *m, const Backend *b, const BackendOptions *o,
     *mc = (Machine){.m = m, .b = b, .self = self};
     for (uint32_t i = 0; i < m->nkinds; i++)
         if (m->kind[i].role == CHIP_INPUT) mc->input = &m->kind[i];
-    if (state_install(m, b, self, image, err)) return mc;
+    if (state_install(m, b, self, image, err) && load_roms(mc, image, err)) return mc;
     machine_close(mc);
     return NULL;
 }

@@ -361,6 +361,13 @@ uint32_t machine_feed(Machine *mc, uint32_t token);
 uint64_t machine_tokens(const Machine *mc);
 uint64_t machine_steps(const Machine *mc);
 
+/* ---- prompt.c: a machine's initial contents as tokens ---- */
+typedef VEC(uint32_t) Prompt;
+/* The prompt that fills a chip with `image` (NULL: no firmware) and starts it; after it, greedy generation is the run.
+ * With rom_only: just the rows of elements that no state map reaches (attention memories), and no start.
+ * False with *err when the chip has no tokens for it. The state must be all zero before. */
+bool prompt_make(const Model *m, const Image *image, bool rom_only, Prompt *out, char **err);
+
 /* ---- statemap.c: state elements through the state map ---- */
 /* Reads a row from every copy; false when a cell holds no legal code or two copies differ. */
 bool state_get(const Model *m, const Backend *b, void *self, const ChipState *s, uint32_t row, uint64_t *value, char **err);

@@ -1,6 +1,6 @@
 /* prompt.c: initial contents as a prompt of loader tokens, from the chip file alone (runtime/chip.md, `load`). Rows that are 0 are left out:
  * what was never written reads 0. */
-#include "prompt.h"
+#include "runtime.h"
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -10,6 +10,7 @@ typedef struct {
     Prompt *out;
     json_t *load;
     uint32_t first, chunks, chunk_bits, index_bits;
+    bool rom_only;
     uint64_t sent[64]; /* per chunk but the last: what the stage register holds, plus 1; 0: nothing yet */
 } Loader;
 
@@ -59,12 +60,17 @@ static void send_row(Loader *l, uint32_t kind, uint64_t row, uint64_t data)
     vec_push(l->out, l->m->kind[kind].base + (uint32_t)chunk(l, l->chunks - 1, row, data));
 }
 
+/* Every row number that the address bits can say. */
+static uint32_t rom_bits(const ChipState *s) { return s->rows > 1 ? clog2(s->rows) : 0; }
+
 static void send_group(Loader *l, const json_t *group)
 {
     const ChipState *s = &l->m->state[json_integer_value(json_array_get(json_object_get(group, "states"), 0))];
-    for (uint32_t r = 0; r < s->rows; r++) {
-        uint64_t v = initial(l, s, r);
-        if (v && !(s->has_hard && s->hard_row == r)) send_row(l, number(group, "kind"), r, v);
+    if (l->rom_only && s->ncopies) return;
+    for (uint32_t r = 0; r < (s->ncopies ? s->rows : 1u << rom_bits(s)); r++) {
+        uint64_t v = r < s->rows ? initial(l, s, r) : 0;
+        bool wanted = v || s->ncopies == 0; /* a lookup that finds no key gives some other row's value: ROMs are loaded whole */
+        if (wanted && !(s->has_hard && s->hard_row == r)) send_row(l, number(group, "kind"), r, v);
     }
 }
 
@@ -98,9 +104,9 @@ static bool sound(const Loader *l)
     return ok && number(l->load, "tail_state") < l->m->nstates;
 }
 
-bool prompt_make(const Model *m, const Image *image, Prompt *out, char **err)
+bool prompt_make(const Model *m, const Image *image, bool rom_only, Prompt *out, char **err)
 {
-    Loader l = {.m = m, .image = image, .out = out, .load = json_object_get(m->manifest, "load")};
+    Loader l = {.m = m, .image = image, .out = out, .rom_only = rom_only, .load = json_object_get(m->manifest, "load")};
     if (!json_is_object(l.load)) return fail(err, "%s: has no loader tokens", m->path);
     l.first = number(l.load, "first_kind"), l.chunks = number(l.load, "chunks"), l.chunk_bits = number(l.load, "chunk_bits");
     l.index_bits = number(l.load, "index_bits");
@@ -108,6 +114,6 @@ bool prompt_make(const Model *m, const Image *image, Prompt *out, char **err)
     size_t i;
     const json_t *group;
     json_array_foreach(json_object_get(l.load, "groups"), i, group) send_group(&l, group);
-    send_tail(&l);
+    if (!rom_only) send_tail(&l);
     return true;
 }
