@@ -33,16 +33,19 @@ Val fail(Elab *e, Span at, const char *fmt, ...)
     return error;
 }
 
-bool enter_work(Elab *e, Span at)
+bool add_work(Elab *e, uint32_t n, Span at)
 {
     if (e->stop) return false;
     bool deep = e->depth > MAX_DEPTH;
-    if (++e->work <= MAX_WORK && !deep) return true;
+    e->work += n;
+    if (e->work <= MAX_WORK && !deep) return true;
     e->stop = true;
     error_at(at, deep ? "calls and expressions are nested deeper than %d here" : "the machine unrolls to more than %d operations here",
              deep ? MAX_DEPTH : MAX_WORK);
     return false;
 }
+
+bool enter_work(Elab *e, Span at) { return add_work(e, 1, at); }
 
 static void elaborate_step(Elab *e)
 {

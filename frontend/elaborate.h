@@ -9,10 +9,11 @@
 #include "frontend.h"
 
 enum {
-    MAX_WORK = 4000000,  /* nodes evaluated: bounds unrolling and inlining */
+    MAX_WORK = 1000000,  /* nodes evaluated: bounds unrolling and inlining */
     MAX_DEPTH = 1200,    /* nested evaluations, through calls: bounds recursion */
     MAX_ROWS = 1 << 26,
-    MAX_ARMS = 4096      /* effects collected for one register, memory or device */
+    MAX_MINUS = 16,      /* of Effect.minus, before they are taken into its condition */
+    MAX_ARMS = 1024      /* effects collected for one register, memory or device */
 };
 
 typedef struct Path Path;
@@ -46,6 +47,7 @@ typedef struct {
 typedef struct {
     Path *path;
     Ref index, data, lanes;
+    Ref cond;     /* 0, or the path's condition without the older of those below */
     Path **minus; /* later assignments to the same register that may override this one */
     uint32_t nminus;
     bool inner;   /* made by the inner passes of a loop: never waits for it */
@@ -142,6 +144,8 @@ typedef struct {
 Val fail(Elab *e, Span at, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 /* Counts one unit of work; false when a limit is reached. */
 bool enter_work(Elab *e, Span at);
+/* Counts n units: comparisons of effects with each other. */
+bool add_work(Elab *e, uint32_t n, Span at);
 const char *big_text(Big v);
 
 /* ---- elaborate_path.c ---- */

@@ -41,6 +41,7 @@ void emit_device(Elab *e, const Node *device, Ref payload, Span at)
 {
     if (!effect_allowed(e, at)) return;
     Sink *s = sink_of(e, device->kind == N_OUTPUT ? EMIT_OUTPUT : EMIT_EXIT, device, NULL, 0, device->name_span);
+    if (!add_work(e, s->effects.n / 4, at)) return;
     for (uint32_t i = 0; i < s->effects.n; i++) {
         if (path_exclusive(e, s->effects.data[i].path, e->path)) continue;
         unsigned before = error_count();

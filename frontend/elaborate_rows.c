@@ -191,6 +191,7 @@ static Ref copies(Elab *e, const Info *s, Ref value, Span at)
 
 static void add_write(Elab *e, Info *s, const Effect *new)
 {
+    if (!add_work(e, s->slot.effects.n / 4, new->span)) return;
     for (uint32_t i = 0; i < s->slot.effects.n; i++) {
         const Effect *old = &s->slot.effects.data[i];
         if (path_exclusive(e, old->path, new->path)) continue;

@@ -232,19 +232,36 @@ static Ref stored_to_value(Elab *e, const Info *s, Ref r)
 Ref register_read(Elab *e, Info *s) { return stored_to_value(e, s, s->slot.now); }
 Ref register_next(Elab *e, Info *s) { return stored_to_value(e, s, slot_next(e, &s->slot)); }
 
+/* The condition under which the effect's value is the final one. */
+Ref effect_cond(Elab *e, const Effect *x)
+{
+    Ref abs = x->cond ? x->cond : x->path->abs;
+    if (!x->nminus) return abs;
+    Ref r[MAX_MINUS];
+    for (uint32_t i = 0; i < x->nminus; i++) r[i] = x->minus[i]->abs;
+    return ir_and(e->c, abs, ir_not(e->c, any_of(e, r, x->nminus)));
+}
+
+/* A later assignment on the current path may override this one. */
+static void override(Elab *e, Effect *x)
+{
+    if (x->nminus == MAX_MINUS) {
+        x->cond = effect_cond(e, x);
+        x->nminus = 0;
+    }
+    if (!x->nminus) x->minus = xalloc(MAX_MINUS * sizeof *x->minus);
+    x->minus[x->nminus++] = e->path;
+}
+
 /* The last assignment in program order wins: earlier ones lose the condition under which this one is made. */
 void slot_assign(Elab *e, Slot *s, Ref value, Span at)
 {
     uint32_t n = 0;
+    if (!add_work(e, s->effects.n / 4, at)) return;
     for (uint32_t i = 0; i < s->effects.n; i++) {
         Effect *old = &s->effects.data[i];
         if (path_within(old->path, e->path)) continue;
-        if (!path_exclusive(e, old->path, e->path)) {
-            Path **minus = xalloc((old->nminus + 1) * sizeof *minus);
-            if (old->nminus) memcpy(minus, old->minus, old->nminus * sizeof *minus);
-            minus[old->nminus++] = e->path;
-            old->minus = minus;
-        }
+        if (!path_exclusive(e, old->path, e->path)) override(e, old);
         s->effects.data[n++] = *old;
     }
     s->effects.n = n;
@@ -257,21 +274,13 @@ void slot_assign(Elab *e, Slot *s, Ref value, Span at)
     vec_push(&s->effects, new);
 }
 
-/* The condition under which the effect's value is the final one. */
-Ref effect_cond(Elab *e, const Effect *x)
-{
-    if (!x->nminus) return x->path->abs;
-    Ref *r = xalloc(x->nminus * sizeof *r);
-    for (uint32_t i = 0; i < x->nminus; i++) r[i] = x->minus[i]->abs;
-    return ir_and(e->c, x->path->abs, ir_not(e->c, any_of(e, r, x->nminus)));
-}
-
 /* The value after the assignments made so far, as it is seen on the current path. */
 Ref slot_next(Elab *e, const Slot *s)
 {
     uint32_t n = 0, count = s->effects.n;
     Ref *cond = xalloc((count + 1) * sizeof *cond), *val = xalloc((count + 1) * sizeof *val);
     bool covered = false;
+    if (count && !add_work(e, count, s->effects.data[count - 1].span)) return s->now;
     for (uint32_t i = 0; i < count; i++) {
         const Effect *x = &s->effects.data[i];
         if (path_exclusive(e, x->path, e->path)) continue;
