@@ -6,6 +6,7 @@ static const struct {
     Pass *run;
 } passes[] = {
     { "dce", pass_dce },
+    { "ports", pass_ports },
 };
 
 enum { ROUNDS = 20 }; /* far more than any circuit has needed; every round is sound, so stopping early is too */

@@ -6,7 +6,8 @@
 #include "ir.h"
 
 typedef Circuit *Pass(Circuit *c);
-Pass pass_dce; /* dce.c */
+Pass pass_dce;   /* dce.c */
+Pass pass_ports; /* ports.c */
 
 /* ---- rebuild.c: a circuit made again, op by op, in a fresh one, so that folding is applied again ---- */
 typedef struct Rebuild Rebuild;
@@ -19,10 +20,34 @@ struct Rebuild {
     Ref (*make)(Rebuild *b, Ref r, const Ref *args);
     const void *ctx; /* for make */
 };
+/* The value in `to`, made now where it was not yet. */
+Ref rebuild_value(Rebuild *b, Ref r);
 /* The op as it is, over mapped arguments. */
 Ref rebuild_op(Rebuild *b, Ref r, const Ref *args);
 /* Makes all ops, then writes, emits and `retire` over the mapped values. Fills in `to` and `map`. */
 Circuit *rebuild(Rebuild *b);
 /* The same ops, writes, emits and `retire`, by number. */
 bool circuit_same(const Circuit *a, const Circuit *b);
+
+/* ---- observe.c: when a value matters ---- */
+typedef uint32_t Lit; /* a 1-bit value (ref * 2) or its complement (ref * 2 + 1); never of a NOT or a constant */
+static inline Ref lit_ref(Lit l) { return l >> 1; }
+static inline bool lit_neg(Lit l) { return l & 1; }
+/* Sorted. `all`: nothing observes the value. */
+typedef struct {
+    uint32_t n;
+    const Lit *lit;
+    bool all;
+} LitSet;
+bool litset_has(const LitSet *s, Lit l);
+/* The literal of a 1-bit value (complemented: of its NOT). */
+Lit lit_of(const Circuit *c, Ref r, bool neg);
+typedef enum {
+    OBSERVE_KEEP,    /* for replacing a value where it is not observed, see ports.c */
+    OBSERVE_SIMPLIFY /* for simplifying a value under the literals, see assume.c */
+} ObserveUse;
+/* What is true whenever the value of an op matters, for every op. */
+LitSet *observe_values(const Circuit *c, ObserveUse use);
+/* What is true when en is: what is true whenever the operands of its write or emit matter. */
+LitSet observe_enabled(const Circuit *c, Ref en);
 #endif

@@ -8,15 +8,13 @@ Ref rebuild_op(Rebuild *b, Ref r, const Ref *args)
     return ir_op(b->to, (OpKind)op->kind, op->width, op->imm, op->nargs, args, op->span);
 }
 
-static void make_ops(Rebuild *b)
+Ref rebuild_value(Rebuild *b, Ref r)
 {
-    VEC(Ref) args = {0};
-    for (Ref r = 1; r < b->from->ops.n; r++) {
-        if (b->keep && !b->keep[r]) continue;
-        args.n = 0;
-        for (uint32_t i = 0; i < op_at(b->from, r)->nargs; i++) vec_push(&args, b->map[arg_at(b->from, r, i)]);
-        b->map[r] = b->make ? b->make(b, r, args.data) : rebuild_op(b, r, args.data);
-    }
+    if (b->map[r] || !r) return b->map[r];
+    uint32_t n = op_at(b->from, r)->nargs;
+    Ref small[8], *args = n <= 8 ? small : xalloc(n * sizeof *args);
+    for (uint32_t i = 0; i < n; i++) args[i] = rebuild_value(b, arg_at(b->from, r, i));
+    return b->map[r] = b->make ? b->make(b, r, args) : rebuild_op(b, r, args);
 }
 
 Circuit *rebuild(Rebuild *b)
@@ -24,7 +22,8 @@ Circuit *rebuild(Rebuild *b)
     const Circuit *c = b->from;
     b->to = circuit_like(c);
     b->map = xalloc(c->ops.n * sizeof *b->map);
-    make_ops(b);
+    for (Ref r = 1; r < c->ops.n; r++)
+        if (!b->keep || b->keep[r]) rebuild_value(b, r);
     for (uint32_t i = 0; i < c->writes.n; i++) {
         Write w = c->writes.data[i];
         w.en = b->map[w.en], w.index = b->map[w.index], w.data = b->map[w.data], w.lanes = b->map[w.lanes];
