@@ -214,7 +214,7 @@ static uint64_t read_number(Reader *rd, uint64_t most, const char *what)
     if (!*rd->p || !(at = strchr(digits, *rd->p)) || at >= digits + base) fail(rd, "expected a number: %s", what);
     for (; !rd->err && *rd->p && (at = strchr(digits, *rd->p)) && at < digits + base; rd->p++) {
         unsigned d = (unsigned)(at - digits);
-        if (v > (most - d) / base || d > most) fail(rd, "%s is too large", what);
+        if (d > most || v > (most - d) / base) fail(rd, "%s is too large", what);
         else v = v * base + d;
     }
     return v;
@@ -459,6 +459,12 @@ static const struct {
     void (*read)(Reader *);
 } line_kind[] = {{"state", read_state}, {"write", read_write}, {"emit", read_emit}, {"retire", read_retire}};
 
+static void end_line(Reader *rd)
+{
+    skip_blanks(rd);
+    if (*rd->p && *rd->p != '\n') fail(rd, "unexpected text at the end of the line");
+}
+
 static void read_line(Reader *rd)
 {
     enum { KINDS = sizeof line_kind / sizeof *line_kind };
@@ -471,8 +477,7 @@ static void read_line(Reader *rd)
         if (i < KINDS) line_kind[i].read(rd);
         else fail(rd, "expected state, %%N, write, emit or retire");
     }
-    skip_blanks(rd);
-    if (*rd->p && *rd->p != '\n') fail(rd, "unexpected text at the end of the line");
+    end_line(rd);
 }
 
 static void next_line(Reader *rd)
@@ -487,6 +492,7 @@ Circuit *circuit_parse(const char *text, const char **err)
     for (skip_blanks(&rd); *rd.p == '\n'; skip_blanks(&rd)) next_line(&rd);
     if (!accept_word(&rd, "circuit")) fail(&rd, "expected `circuit NAME`");
     rd.c->name = read_name(&rd);
+    end_line(&rd);
     for (next_line(&rd); !rd.err && *rd.p; next_line(&rd)) read_line(&rd);
     const char *bad = rd.err ? NULL : circuit_check(rd.c);
     *err = bad ? bad : rd.err;
