@@ -15,7 +15,7 @@ typedef struct {
 } Option;
 
 /* The order of the bits in Command.options. */
-enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_COUNT };
+enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_COUNT };
 #define AT(field) offsetof(Args, field)
 static const Option options[O_COUNT] = {
     [O_TARGET] = { "-t", "--target", "TARGET", OPT_TEXT, AT(target), "shape of the model (default native; `tapeout targets` lists them)" },
@@ -31,6 +31,9 @@ static const Option options[O_COUNT] = {
     [O_CHECK] = { NULL, "--check", NULL, OPT_FLAG, AT(check), "run the netlist beside the chip and compare every token" },
     [O_STATS] = { NULL, "--stats", NULL, OPT_FLAG, AT(stats), "counts and speed, to stderr" },
     [O_AFTER] = { NULL, "--after", "tree|netlist|optimized", OPT_TEXT, AT(after), "which level to print (required)" },
+    [O_HF] = { NULL, "--hf", "DIR", OPT_TEXT, AT(hf), "a folder that stock transformers load (required)" },
+    [O_FAMILY] = { NULL, "--family", "NAME", OPT_TEXT, AT(family), "qwen3_5 (default), qwen3_next, qwen3_5_moe or olmo_hybrid" },
+    [O_SHARD] = { NULL, "--shard", "BYTES", OPT_NUMBER, AT(shard), "size of a weight file at most (default 5 GB)" },
 };
 
 typedef struct {
@@ -50,6 +53,7 @@ static const CommandRow commands[] = {
     { "test", cmd_test, 1, 1, "SPEC.ckt", "run the source's own test blocks", O(DEFINE) },
     { "dump", cmd_dump, 1, 1, "SPEC.ckt", "print a level of the compilation as text", O(AFTER) | O(DEFINE) },
     { "info", cmd_info, 1, 1, "CHIP", "what a chip consists of: layers, token kinds, state map", 0 },
+    { "export", cmd_export, 1, 1, "CHIP", "a stock checkpoint: config, weights, tokenizer", O(HF) | O(FAMILY) | O(SHARD) },
     { "targets", cmd_targets, 0, 0, "", "the model shapes that `build` knows", 0 },
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };

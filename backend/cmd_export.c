@@ -1,0 +1,22 @@
+/* cmd_export.c: `export CHIP --hf DIR`. */
+#include "cli.h"
+#include "export.h"
+#include <stdlib.h>
+
+int cmd_export(const Args *a)
+{
+    char *err = NULL;
+    ExportOptions o = { a->hf, a->family, a->shard };
+    if (!a->hf) return usage_error("export: --hf DIR is missing: nothing else can be exported to");
+    if (a->family && !family_find(a->family)) {
+        usage_error("unknown family \"%s\"; there are:", a->family);
+        for (unsigned i = 0; i < nfamilies; i++) fprintf(stderr, "  %s\n", families[i].name);
+        return 2;
+    }
+    Model *m = model_open(a->input[0], &err);
+    bool ok = m && export_hf(m, &o, &err);
+    if (!ok) input_error("%s", err);
+    free(err);
+    model_close(m);
+    return ok ? 0 : 1;
+}

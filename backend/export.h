@@ -1,0 +1,71 @@
+/* export.h: a chip as a stock checkpoint folder. export.c makes the small files and puts everything in place at the end, export_weights.c
+ * streams the dense tensors, export_tokens.c writes the tokenizer, export_family.c knows how each model family names and arranges a chip's weights.
+ * Everything comes from the chip file alone. */
+#ifndef TAPEOUT_EXPORT_H
+#define TAPEOUT_EXPORT_H
+#include "../runtime/runtime.h"
+
+typedef struct {
+    const char *dir;
+    const char *family;   /* NULL: the chip's own */
+    uint64_t shard_bytes; /* 0: 5 GB */
+} ExportOptions;
+/* False and a malloc'd message when the chip does not fit the family or a file cannot be written; the folder then holds no new file. */
+bool export_hf(const Model *m, const ExportOptions *o, char **err);
+
+/* ---- export_family.c ---- */
+typedef enum { IN_LINEAR = 1, IN_FULL = 2, IN_ANY = 3 } LayerScope;
+/* Where a row of a stock tensor comes from: that row of the chip's tensor `id`. */
+typedef struct {
+    enum { FROM_CHIP, FROM_ZERO, FROM_PILOT } what; /* FROM_PILOT: the row makes a logit of at least GATE_ON from the pilots */
+    TensorId id;
+    uint32_t row;
+} From;
+typedef struct {
+    const char *name;  /* after "model.layers.<i>." */
+    unsigned families; /* bits of Family.bit */
+    LayerScope scope;
+    unsigned dims;
+    void (*shape)(const Geometry *g, uint64_t shape[3]);
+    From (*from)(const Geometry *g, uint32_t row);
+    float add; /* to every element; NORM_WEIGHT: the family's norm_add */
+} FamilyTensor;
+#define NORM_WEIGHT (-1.0f)
+typedef struct {
+    const char *name, *model_type, *architecture;
+    unsigned bit;
+    float norm_add;                               /* 1 where norm weights are plain gains: the chip's are zero-centred */
+    void (*config)(const Model *m, json_t *json); /* adds to config.json */
+    const char *(*refuse)(const Model *m);        /* why the family cannot hold the chip, or NULL */
+} Family;
+extern const FamilyTensor family_tensors[];
+extern const unsigned nfamily_tensors;
+extern const Family families[];
+extern const unsigned nfamilies;
+const Family *family_find(const char *name);
+
+/* ---- files that appear together: written beside their names, renamed when all are complete ---- */
+typedef struct {
+    char *final, *temp;
+} OutFile;
+typedef struct {
+    const Model *m;
+    const Family *family;
+    const ExportOptions *o;
+    uint32_t vocab, pad; /* pad: an unused row, or `vocab` when there is none */
+    VEC(OutFile) files;
+    char **err;
+} Export;
+FILE *export_create(Export *x, const char *name); /* NULL and *err on failure */
+bool export_close(Export *x, FILE *f);            /* the last one created */
+
+bool export_weights(Export *x); /* export_weights.c: model*.safetensors and the index */
+bool export_tokens(Export *x);  /* export_tokens.c: tokenizer.json and tokenizer_config.json */
+/* The readable string of a token id, JSON-escaped without quotes; `labels` from export_labels. */
+typedef struct {
+    char **label; /* [nkinds] */
+    uint32_t n;
+} Labels;
+Labels export_labels(const Model *m);
+void export_token_text(const Model *m, const Labels *l, uint32_t token, char *out, size_t size);
+#endif
