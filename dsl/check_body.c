@@ -442,7 +442,10 @@ static void statement(Check *c, Node *n)
 static void block(Check *c, Node *n)
 {
     uint32_t mark = c->locals.n;
-    for (uint32_t i = 0; i < n->list.n; i++) statement(c, n->list.data[i]);
+    for (uint32_t i = 0; i < n->list.n; i++) {
+        if (i && n->list.data[i - 1]->kind == N_RETURN) error_at(n->list.data[i]->span, "this statement is never reached");
+        statement(c, n->list.data[i]);
+    }
     c->locals.n = mark;
 }
 

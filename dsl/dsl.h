@@ -132,7 +132,7 @@ typedef struct Node Node;
 typedef VEC(Node *) NodeList;
 struct Node {
     uint8_t kind, op;
-    bool bound;       /* check.c: a declaration that has been entered; elaborate.c: a constant being evaluated */
+    bool bound;       /* check.c: a declaration that has been entered; elaborate.c: a constant being evaluated, a function in use */
     bool forward;     /* of a FILE or MEM: reads see the step's write */
     uint16_t depth;   /* 1 + that of the deepest child, at most MAX_TREE */
     uint32_t len;     /* of a string, which may contain NULs */

@@ -56,7 +56,7 @@ static void elaborate_step(Elab *e)
     frame_pop(e);
 }
 
-/* Constants and functions that the step does not use are evaluated all the same, to find their errors. */
+/* Constants that the step does not use are evaluated all the same, to find their errors. */
 static void evaluate_constants(Elab *e, const NodeList *list)
 {
     for (uint32_t i = 0; i < list->n && !e->stop; i++) {
@@ -102,6 +102,7 @@ static Design *elaborate(Program *p, const Define *defines, unsigned ndefines)
     if (!error_count()) finish_effects(e);
     if (!error_count()) check_forward(e);
     if (!error_count()) elaborate_tests(e);
+    if (!error_count()) check_unused(elab_new(p, defines, ndefines));
     if (error_count()) return NULL;
     const char *bad = circuit_check(e->c);
     if (bad) die("the elaborated circuit is malformed: %s", bad);

@@ -180,6 +180,7 @@ unsigned infer(Elab *e, const Node *n); /* the width of n if it can be seen with
 /* Brings values of several branches to one width; false: reported. `want` counts when no value has a width. */
 bool unify(Elab *e, Val *v, const Span *at, uint32_t n, unsigned want, unsigned *width);
 Val eval_call(Elab *e, const Node *n, unsigned want);
+Val run_body(Elab *e, const Node *g, unsigned want); /* of a fn or proc whose frame is in place */
 Local *local_find(const Elab *e, const char *name);
 void local_add(Elab *e, const char *name, Val v, Slot *carry);
 
@@ -230,6 +231,9 @@ bool effect_allowed(Elab *e, Span at);
 
 /* ---- elaborate_forward.c ---- */
 void check_forward(Elab *e);
+
+/* ---- elaborate_unused.c ---- */
+void check_unused(Elab *e); /* e: a fresh one, thrown away afterwards */
 
 /* ---- elaborate_test.c ---- */
 void elaborate_tests(Elab *e);

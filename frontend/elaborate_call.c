@@ -67,7 +67,7 @@ static Val returned(Elab *e, Frame *f, unsigned want)
     return bits_val(e, select_value(e, cond, val, n, width, true));
 }
 
-static Val run_body(Elab *e, const Node *g, unsigned want)
+Val run_body(Elab *e, const Node *g, unsigned want)
 {
     Frame *f = e->frame;
     if (g->b->kind != N_BLOCK) {
@@ -80,8 +80,9 @@ static Val run_body(Elab *e, const Node *g, unsigned want)
     return returned(e, f, want);
 }
 
-static Val inline_call(Elab *e, const Node *n, const Node *g, unsigned want)
+static Val inline_call(Elab *e, const Node *n, Node *g, unsigned want)
 {
+    g->bound = true;
     if (recursive(e, g, n->span)) return error_val;
     uint32_t count = g->list.n;
     Val *args = xalloc((count + 1) * sizeof *args);
@@ -148,7 +149,7 @@ Val eval_call(Elab *e, const Node *n, unsigned want)
         Info *s = info_of(e, n->a->a->decl);
         return s ? bits_val(e, rows_inside(e, s, n->list.data[0])) : error_val;
     }
-    const Node *g = n->a->decl;
+    Node *g = n->a->decl;
     if (!g) return builtin(e, n, want);
     if (g->kind == N_FN || g->kind == N_PROC) return inline_call(e, n, g, want);
     unsigned width = type_width(e, g->a);
