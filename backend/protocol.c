@@ -6,8 +6,8 @@
  * is, recomputes the same step (the state has not changed) and says the next part.
  *
  * Choice by priority: the output head scores a kind by SCORE_UNIT times its class, so that a late condition (an address fault, a device)
- * need not be ANDed into every other kind: NONE is always on and lowest, then fields, outputs and packed registers, exits, faults. Within a class the
- * conditions are exclusive. */
+ * need not be ANDed into every other kind: NONE is always on and lowest, then fields, outputs and packed registers, exits, faults in the
+ * order of their naming. Within a class the other conditions are exclusive. */
 #include "protocol.h"
 #include <string.h>
 
@@ -197,12 +197,20 @@ static uint32_t add_kind(Protocol *p, Kind k)
 
 static const Role emit_role[] = {[EMIT_OUTPUT] = ROLE_OUTPUT, [EMIT_EXIT] = ROLE_EXIT, [EMIT_FAULT] = ROLE_FAULT, [EMIT_TAKE] = ROLE_TAKE};
 
+/* Of faults that come together the first named wins, by a higher score: ANDing the others away would cost layers. */
+static unsigned faults_after(const Protocol *p, int fi)
+{
+    unsigned n = 0;
+    for (uint32_t i = (uint32_t)fi + 1; i < p->first_normal; i++) n += p->m->c->emits.data[p->fields.data[i].index].role == EMIT_FAULT;
+    return n;
+}
+
 static Kind emit_kind(const Protocol *p, int fi)
 {
     const Field *f = &p->fields.data[fi];
     const Emit *e = &p->m->c->emits.data[f->index];
     Kind k = {.name = f->name, .message = e->message, .role = emit_role[e->role], .width = f->width, .field = fi, .form = -1};
-    k.score = e->role == EMIT_FAULT ? CLASS_FAULT : e->role == EMIT_EXIT ? CLASS_EXIT : CLASS_OUTPUT;
+    k.score = e->role == EMIT_FAULT ? CLASS_FAULT + (int)faults_after(p, fi) : e->role == EMIT_EXIT ? CLASS_EXIT : CLASS_OUTPUT;
     k.set = e->role == EMIT_EXIT ? 2 : 1;
     k.last = k.retire = true;
     return k;
