@@ -53,6 +53,24 @@ static void (*const on_event[])(Host *, const Emit *, uint64_t) = {
     [EMIT_OUTPUT] = on_output, [EMIT_EXIT] = on_exit_event, [EMIT_FAULT] = on_fault, [EMIT_TAKE] = on_take
 };
 
+/* The first fault, else the first exit: a step that ends the run shows nothing else. */
+static const Event *last_event(const Event *e, uint32_t n)
+{
+    const Event *exit = NULL;
+    for (uint32_t i = 0; i < n; i++) {
+        if (e[i].role == EMIT_FAULT) return &e[i];
+        if (e[i].role == EMIT_EXIT && !exit) exit = &e[i];
+    }
+    return exit;
+}
+
+static void handle(Host *h, const Event *events, uint32_t n)
+{
+    const Event *last = last_event(events, n);
+    if (last) events = last, n = 1;
+    for (uint32_t i = 0; i < n; i++) on_event[events[i].role](h, &h->c->emits.data[events[i].emit], events[i].payload);
+}
+
 static void run(Host *h, uint64_t max_steps)
 {
     give_first_input(h);
@@ -60,7 +78,7 @@ static void run(Host *h, uint64_t max_steps)
         const Event *events;
         bool retired;
         uint32_t n = sim_step(h->sim, &events, &retired);
-        for (uint32_t i = 0; i < n && !h->ended; i++) on_event[events[i].role](h, &h->c->emits.data[events[i].emit], events[i].payload);
+        handle(h, events, n);
         h->steps += retired;
         if (h->ended || !max_steps || h->steps < max_steps) continue;
         fflush(stdout);
