@@ -9,10 +9,11 @@
 static const char *what(const Node *n)
 {
     static const char *const text[N_COUNT] = {
-        [N_CONST] = "constant", [N_PARAM] = "parameter", [N_ENUM] = "enumeration", [N_REG] = "register", [N_FILE] = "register file",
-        [N_MEM] = "memory", [N_OUTPUT] = "output", [N_EXIT] = "exit", [N_INPUT] = "input", [N_FN] = "function",
-        [N_PROC] = "procedure", [N_STEP] = "step", [N_INSTR] = "instruction", [N_FORMAT] = "format", [N_MACHINE] = "machine",
-        [N_EXTENSION] = "extension", [N_ENUMERATOR] = "enumerator",
+        [N_CONST] = "constant",        [N_PARAM] = "parameter", [N_ENUM] = "enumeration", [N_REG] = "register",
+        [N_FILE] = "register file",    [N_MEM] = "memory",      [N_OUTPUT] = "output",    [N_EXIT] = "exit",
+        [N_INPUT] = "input",           [N_FN] = "function",     [N_PROC] = "procedure",   [N_STEP] = "step",
+        [N_INSTR] = "instruction",     [N_FORMAT] = "format",   [N_MACHINE] = "machine",  [N_EXTENSION] = "extension",
+        [N_ENUMERATOR] = "enumerator",
     };
     return text[n->kind] ? text[n->kind] : "declaration";
 }
@@ -145,7 +146,9 @@ static Program *gather(NodeList *decls, uint32_t root)
 static bool piece_shape(const Node *piece)
 {
     if (piece->value >= 0 && piece->low <= piece->value && piece->value < 64) return true;
-    if (piece->op) error_at(piece->span, "found bits [%lld:%lld], expected [high:low] within [63:0]", (long long)piece->value, (long long)piece->low);
+    if (piece->op)
+        error_at(piece->span, "found bits [%lld:%lld], expected [high:low] within [63:0]", (long long)piece->value,
+                 (long long)piece->low);
     else error_at(piece->span, "found a field of %lld bits, expected 1 to 64", (long long)piece->value + 1);
     return false;
 }
@@ -168,7 +171,8 @@ static void check_format(Node *f)
         total += piece->value - piece->low + 1;
         for (uint32_t j = i + 1; j < f->list.n; j++) piece_overlap(piece, f->list.data[j]);
     }
-    if (total > 64) error_at(f->name_span, "the format '%s' has %lld bits, at most 64 are possible", f->name, (long long)total);
+    if (total > 64)
+        error_at(f->name_span, "the format '%s' has %lld bits, at most 64 are possible", f->name, (long long)total);
     else f->at = (uint32_t)total;
 }
 
@@ -184,9 +188,11 @@ static void check_fixes(const Node *instr, const Node *format)
 {
     for (uint32_t i = 0; i < instr->list.n; i++) {
         const Node *fix = instr->list.data[i];
-        if (!field_of(format, fix->name)) error_at(fix->name_span, "the format '%s' has no field '%s'", format->name, fix->name);
+        if (!field_of(format, fix->name))
+            error_at(fix->name_span, "the format '%s' has no field '%s'", format->name, fix->name);
         for (uint32_t j = 0; j < i; j++)
-            if (instr->list.data[j]->name == fix->name) error_at(fix->name_span, "the field '%s' is fixed twice", fix->name);
+            if (instr->list.data[j]->name == fix->name)
+                error_at(fix->name_span, "the field '%s' is fixed twice", fix->name);
     }
 }
 
@@ -201,7 +207,8 @@ static void check_syntax(const Node *text, const Node *format)
         }
         uint32_t n = (uint32_t)(end - text->name) - i - 1;
         if (memchr(text->name + i, 0, n) || !field_of(format, intern(text->name + i + 1, n)))
-            error_at(text->span, "the assembly form names '%.*s', which is no field of the format '%s'", (int)n, text->name + i + 1, format->name);
+            error_at(text->span, "the assembly form names '%.*s', which is no field of the format '%s'", (int)n,
+                     text->name + i + 1, format->name);
         i += n + 1;
     }
 }

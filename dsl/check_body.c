@@ -1,8 +1,8 @@
 /* check_body.c: resolves the names in declarations, expressions and statements, and checks what may stand where.
  *
- * Afterwards every NAME, MEMBER of an enumeration, TYPE and TAKE that refers to a declaration has `decl`; a NAME without
- * is a local. Rules kept here: a fn is pure; only registers, rows and carried values are assigned; the body of an
- * iterate assigns its carried values only; no name hides another. */
+ * Afterwards every NAME, MEMBER of an enumeration, TYPE and TAKE that refers to a declaration has `decl`; a NAME
+ * without is a local. Rules kept here: a fn is pure; only registers, rows and carried values are assigned; the body of
+ * an iterate assigns its carried values only; no name hides another. */
 #include "dsl.h"
 #include <string.h>
 
@@ -88,7 +88,9 @@ static void type(Check *c, Node *t, bool formal)
         if (!formal) error_at(t->span, "found the type const, expected uN: only parameters of functions are const");
     } else if (!strcmp(t->name, "u")) {
         if (t->a) expr(c, t->a);
-        else if (!formal) error_at(t->span, "found the type u, expected a width as in u32: only parameters of functions leave it open");
+        else if (!formal)
+            error_at(t->span,
+                     "found the type u, expected a width as in u32: only parameters of functions leave it open");
     } else {
         t->decl = global(c, t->name);
         if (t->a || !t->decl || t->decl->kind != N_ENUM) {
@@ -102,7 +104,8 @@ static void type(Check *c, Node *t, bool formal)
 static void state_use(const Check *c, const Node *n)
 {
     if (c->pure)
-        error_at(n->span, "fn %s uses the state '%s': a fn is pure; pass the value, or make it a proc", c->pure->name, n->name);
+        error_at(n->span, "fn %s uses the state '%s': a fn is pure; pass the value, or make it a proc", c->pure->name,
+                 n->name);
 }
 
 static void name(Check *c, Node *n)
@@ -110,7 +113,8 @@ static void name(Check *c, Node *n)
     if (local(c, n->name)) return;
     n->decl = global(c, n->name);
     if (!n->decl) {
-        if (!strcmp(n->name, "image")) error_at(n->span, "'image' fills registers and memories where they are declared, it is no value");
+        if (!strcmp(n->name, "image"))
+            error_at(n->span, "'image' fills registers and memories where they are declared, it is no value");
         else if (is_builtin(n->name)) error_at(n->span, "'%s' is a function, expected '%s(..)'", n->name, n->name);
         else unknown(c, n);
         return;
@@ -118,8 +122,11 @@ static void name(Check *c, Node *n)
     switch (n->decl->kind) {
     case N_CONST: case N_PARAM: break;
     case N_REG: case N_INPUT: state_use(c, n); break;
-    case N_FILE: case N_MEM: error_at(n->span, "'%s' has many rows, expected an index: %s[..]", n->name, n->name); break;
-    case N_ENUM: error_at(n->span, "'%s' is an enumeration, expected one of its values: %s.NAME", n->name, n->name); break;
+    case N_FILE:
+    case N_MEM: error_at(n->span, "'%s' has many rows, expected an index: %s[..]", n->name, n->name); break;
+    case N_ENUM:
+        error_at(n->span, "'%s' is an enumeration, expected one of its values: %s.NAME", n->name, n->name);
+        break;
     case N_FN: case N_PROC: error_at(n->span, "'%s' is called, expected %s(..)", n->name, n->name); break;
     default: error_at(n->span, "'%s' has no value", n->name); break;
     }
@@ -145,7 +152,9 @@ static void member(Check *c, Node *n)
         n->a->decl = g;
         if (!n->decl) error_at(n->name_span, "the enumeration '%s' has no value '%s'", g->name, n->name);
     } else if (g && (g->kind == N_MEM || g->kind == N_FILE)) {
-        error_at(n->span, n->value ? "expected an address: %s.%s[..]" : "'%s' has no '%s': expected a view, u8 to u64, or in(..)",
+        error_at(n->span,
+                 n->value ? "expected an address: %s.%s[..]"
+                          : "'%s' has no '%s': expected a view, u8 to u64, or in(..)",
                  g->name, n->value ? xfmt("u%d", (int)n->value) : n->name);
     } else {
         if (n->a->kind == N_NAME && !g && !local(c, n->a->name)) unknown(c, n->a);
@@ -211,7 +220,8 @@ static void call(Check *c, Node *n, bool statement)
     if (f->kind == N_NAME && !local(c, f->name)) {
         call_named(c, n, statement);
     } else if (f->kind == N_MEMBER && !f->value && rows_of(c, f->a)) {
-        if (strcmp(f->name, "in")) error_at(f->name_span, "'%s' has no '%s', expected a view, u8 to u64, or in(..)", f->a->name, f->name);
+        if (strcmp(f->name, "in"))
+            error_at(f->name_span, "'%s' has no '%s', expected a view, u8 to u64, or in(..)", f->a->name, f->name);
         if (statement) error_at(n->span, "the value of in is not used");
         arity(n, "in", 1, 1);
         args(c, n);
@@ -224,7 +234,8 @@ static void call(Check *c, Node *n, bool statement)
 static void index_expr(Check *c, Node *n)
 {
     if (n->a->kind == N_MEMBER && n->a->value && rows_of(c, n->a->a)) {
-        if (n->a->a->decl->kind == N_FILE) error_at(n->a->span, "a register file has no views, expected %s[..]", n->a->a->name);
+        if (n->a->a->decl->kind == N_FILE)
+            error_at(n->a->span, "a register file has no views, expected %s[..]", n->a->a->name);
     } else if (!rows_of(c, n->a)) {
         expr(c, n->a);
     }
@@ -312,9 +323,11 @@ static void target_name(Check *c, Node *t)
     else if (l) error_at(t->span, "'%s' is a value, only registers, rows and carried values are assigned", t->name);
     else if (!t->decl) unknown(c, t);
     else if (t->decl->kind == N_INPUT) error_at(t->span, "only the host writes the input '%s'", t->name);
-    else if (t->decl->kind == N_FILE || t->decl->kind == N_MEM) error_at(t->span, "'%s' has many rows, expected an index: %s[..]", t->name, t->name);
+    else if (t->decl->kind == N_FILE || t->decl->kind == N_MEM)
+        error_at(t->span, "'%s' has many rows, expected an index: %s[..]", t->name, t->name);
     else if (t->decl->kind != N_REG) error_at(t->span, "'%s' is no register", t->name);
-    else if (c->loop) error_at(t->span, "the body of iterate assigns its carried values only; other effects go into 'then'");
+    else if (c->loop)
+        error_at(t->span, "the body of iterate assigns its carried values only; other effects go into 'then'");
 }
 
 static void target(Check *c, Node *t)
@@ -327,7 +340,8 @@ static void target(Check *c, Node *t)
     if (rows && rows->kind == N_MEMBER && rows->value) rows = rows->a;
     if (rows && rows_of(c, rows)) {
         index_expr(c, t);
-        if (c->loop) error_at(t->span, "the body of iterate assigns its carried values only; other effects go into 'then'");
+        if (c->loop)
+            error_at(t->span, "the body of iterate assigns its carried values only; other effects go into 'then'");
     } else {
         error_at(t->span, "expected a register, a row of a file or memory, or a carried value left of ':='%s",
                  t->kind == N_SLICE || t->kind == N_INDEX ? "; assign the whole register" : "");
@@ -339,8 +353,10 @@ static void return_stmt(Check *c, Node *n)
     expr(c, n->a);
     if (!c->proc) error_at(n->span, "found return outside a fn or proc");
     else if (c->loop) error_at(n->span, "found return inside iterate");
-    else if (n->a && c->proc->kind == N_PROC && !c->proc->a) error_at(n->a->span, "the proc '%s' declares no result: add '-> type'", c->proc->name);
-    else if (!n->a && (c->proc->a || c->proc->kind == N_FN)) error_at(n->span, "expected a value to return from '%s'", c->proc->name);
+    else if (n->a && c->proc->kind == N_PROC && !c->proc->a)
+        error_at(n->a->span, "the proc '%s' declares no result: add '-> type'", c->proc->name);
+    else if (!n->a && (c->proc->a || c->proc->kind == N_FN))
+        error_at(n->span, "expected a value to return from '%s'", c->proc->name);
 }
 
 static void iterate(Check *c, Node *n)
@@ -443,7 +459,8 @@ static void block(Check *c, Node *n)
 {
     uint32_t mark = c->locals.n;
     for (uint32_t i = 0; i < n->list.n; i++) {
-        if (i && n->list.data[i - 1]->kind == N_RETURN) error_at(n->list.data[i]->span, "this statement is never reached");
+        if (i && n->list.data[i - 1]->kind == N_RETURN)
+            error_at(n->list.data[i]->span, "this statement is never reached");
         statement(c, n->list.data[i]);
     }
     c->locals.n = mark;
@@ -494,8 +511,10 @@ static void initial(Check *c, Node *decl, Node *init)
                   init->list.data[0]->kind == N_STRING;
     if (symbol) expr(c, init->list.data[1]);
     if (decl->kind == N_MEM ? !mem || init->kind == N_CALL : decl->kind == N_REG ? !entry && !symbol : true)
-        error_at(init->span, "expected %s", decl->kind == N_MEM ? "image, or rows { .. }" :
-                 decl->kind == N_REG ? "image.entry, image.symbol(\"name\", default), or a constant" : "rows { .. }: only registers and memories take values of the image");
+        error_at(init->span, "expected %s",
+                 decl->kind == N_MEM   ? "image, or rows { .. }"
+                 : decl->kind == N_REG ? "image.entry, image.symbol(\"name\", default), or a constant"
+                                       : "rows { .. }: only registers and memories take values of the image");
 }
 
 static void hint(Node *n)
@@ -512,7 +531,9 @@ static void state(Check *c, Node *n)
     hint(n->d);
     initial(c, n, n->c);
     for (uint32_t i = 0; i < n->list.n; i++) {
-        if (n->list.data[i]->name != n->name) error_at(n->list.data[i]->name_span, "found '%s[..]', expected a row of '%s'", n->list.data[i]->name, n->name);
+        if (n->list.data[i]->name != n->name)
+            error_at(n->list.data[i]->name_span, "found '%s[..]', expected a row of '%s'", n->list.data[i]->name,
+                     n->name);
         expr(c, n->list.data[i]->a);
         expr(c, n->list.data[i]->b);
     }

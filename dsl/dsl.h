@@ -6,10 +6,11 @@
 #define TAPEOUT_DSL_H
 #include "util.h"
 
-/* Compile-time integers: wide enough that every u64 and every product of two small constants is exact; see MAX_CONST. */
+/* Compile-time integers: wide enough that every u64 and every product of two small constants is exact; see
+ * MAX_CONST. */
 typedef __int128 Big;
 #define MAX_CONST ((Big)1 << 64) /* constants stay strictly between -MAX_CONST and MAX_CONST */
-#define MAX_TREE 400             /* deepest expression or nesting of statements; bounds the recursion of every later stage */
+#define MAX_TREE 400 /* deepest expression or nesting of statements; bounds the recursion of every later stage */
 #define MAX_OPEN 200             /* open brackets; bounds the parser's stack */
 #define MAX_ERRORS 20            /* errors printed before we give up */
 
@@ -132,7 +133,7 @@ typedef struct Node Node;
 typedef VEC(Node *) NodeList;
 struct Node {
     uint8_t kind, op;
-    bool bound;       /* check.c: a declaration that has been entered; elaborate.c: a constant being evaluated, a function in use */
+    bool bound;       /* check.c: taken into the machine; elaborate.c: a constant being evaluated, a function in use */
     bool forward;     /* of a FILE or MEM: reads see the step's write */
     uint16_t depth;   /* 1 + that of the deepest child, at most MAX_TREE */
     uint32_t len;     /* of a string, which may contain NULs */
@@ -183,8 +184,8 @@ void lexer_close(Lexer *lx);
 bool literal_value(const char *s, size_t n, Big *value);
 
 /* ---- source.c: files and imports ---- */
-/* All declarations of the file and of what it imports, imports first, each file once. The root file's own declarations have
- * Span.file == *root. NULL when the file cannot be read; errors are counted. */
+/* All declarations of the file and of what it imports, imports first, each file once. The root file's own declarations
+ * have Span.file == *root. NULL when the file cannot be read; errors are counted. */
 NodeList *program_parse(const char *path, uint32_t *root);
 /* The same for a text that is already in memory; its imports are relative to the working directory. */
 NodeList *program_parse_text(const char *name, const char *text, size_t len, uint32_t *root);

@@ -85,7 +85,8 @@ static Node *sized(Token type, Node *e, Span end)
 /* ---- files ---- */
 file ::= decls(D). { if (D) for (uint32_t i = 0; i < D->n; i++) list_add(p->decls, D->data[i]); }
 decls(L) ::= . { L = list_new(); }
-decls(L) ::= decls(A) IMPORT(K) STRING(S) SEMI(E). { Node *n = node_string(N_IMPORT, S); n->span = SPAN(K.span, E.span); L = list_add(A, n); }
+decls(L) ::= decls(A) IMPORT(K) STRING(S) SEMI(E).
+    { Node *n = node_string(N_IMPORT, S); n->span = SPAN(K.span, E.span); L = list_add(A, n); }
 decls(L) ::= decls(A) MACHINE(K) ID(N) LBRACE members(M) RBRACE.
     { L = list_add(A, node_set_list(node_named(N_MACHINE, N, K.span, NULL, NULL, NULL), M)); }
 decls(L) ::= decls(A) MACHINE(K) ID(N) COLON ID(B) LBRACE members(M) RBRACE.
@@ -103,10 +104,13 @@ members(L) ::= members(A) decl(D). { L = list_add(A, D); }
 members(L) ::= members(A) error SEMI. { L = A; }
 
 /* ---- constants ---- */
-consts(L) ::= CONST ID(N) type_opt(T) EQUALS expr(V). { L = list_add(list_new(), node_named(N_CONST, N, N.span, T, V, NULL)); }
-consts(L) ::= consts(A) COMMA ID(N) type_opt(T) EQUALS expr(V). { L = list_add(A, node_named(N_CONST, N, N.span, T, V, NULL)); }
+consts(L) ::= CONST ID(N) type_opt(T) EQUALS expr(V).
+    { L = list_add(list_new(), node_named(N_CONST, N, N.span, T, V, NULL)); }
+consts(L) ::= consts(A) COMMA ID(N) type_opt(T) EQUALS expr(V).
+    { L = list_add(A, node_named(N_CONST, N, N.span, T, V, NULL)); }
 decl(X) ::= PARAM(K) ID(N) EQUALS expr(V) SEMI. { X = node_named(N_PARAM, N, K.span, NULL, V, NULL); }
-decl(X) ::= ENUM(K) ID(N) type_opt(T) LBRACE enumerators(L) comma_opt RBRACE. { X = node_set_list(node_named(N_ENUM, N, K.span, T, NULL, NULL), L); }
+decl(X) ::= ENUM(K) ID(N) type_opt(T) LBRACE enumerators(L) comma_opt RBRACE.
+    { X = node_set_list(node_named(N_ENUM, N, K.span, T, NULL, NULL), L); }
 enumerators(L) ::= enumerator(E). { L = list_add(list_new(), E); }
 enumerators(L) ::= enumerators(A) COMMA enumerator(E). { L = list_add(A, E); }
 enumerator(X) ::= ID(N). { X = node_named(N_ENUMERATOR, N, N.span, NULL, NULL, NULL); }
@@ -121,7 +125,8 @@ type_opt(X) ::= . { X = NULL; }
 type_opt(X) ::= COLON type(T). { X = T; }
 
 /* ---- state and devices ---- */
-decl(X) ::= REG(K) ID(N) COLON type(T) align_opt(A) hint_opt(H) init_opt(I) SEMI. { X = node_set(node_named(N_REG, N, SPAN(K.span, N.span), T, A, I), H, NULL); }
+decl(X) ::= REG(K) ID(N) COLON type(T) align_opt(A) hint_opt(H) init_opt(I) SEMI.
+    { X = node_set(node_named(N_REG, N, SPAN(K.span, N.span), T, A, I), H, NULL); }
 decl(X) ::= FILEKW(K) ID(N) LBRACKET expr(R) RBRACKET COLON type(T) hard(L) forward_opt(F) hint_opt(H) init_opt(I) SEMI.
     { X = node_set_list(node_set(node_named(N_FILE, N, SPAN(K.span, N.span), T, R, I), H, NULL), L); X->forward = F; }
 decl(X) ::= MEM(K) ID(N) LBRACKET expr(R) RBRACKET COLON type(T) at_opt(B) forward_opt(F) hint_opt(H) init_opt(I) SEMI.
@@ -140,15 +145,26 @@ hint_opt(X) ::= IN ID(N). { X = node_named(N_NAME, N, N.span, NULL, NULL, NULL);
 init_opt(X) ::= . { X = NULL; }
 init_opt(X) ::= EQUALS expr(E). { X = E; }
 hard(L) ::= . { L = list_new(); }
-hard(L) ::= hard(A) COMMA ID(N) LBRACKET expr(R) RBRACKET EQUALS expr(V). { L = list_add(A, node_named(N_FIX, N, N.span, R, V, NULL)); }
+hard(L) ::= hard(A) COMMA ID(N) LBRACKET expr(R) RBRACKET EQUALS expr(V).
+    { L = list_add(A, node_named(N_FIX, N, N.span, R, V, NULL)); }
 
 /* ---- instructions ---- */
-decl(X) ::= FORMAT(K) ID(N) LBRACE pieces(L) RBRACE. { X = node_set_list(node_named(N_FORMAT, N, SPAN(K.span, N.span), NULL, NULL, NULL), L); }
+decl(X) ::= FORMAT(K) ID(N) LBRACE pieces(L) RBRACE.
+    { X = node_set_list(node_named(N_FORMAT, N, SPAN(K.span, N.span), NULL, NULL, NULL), L); }
 pieces(L) ::= piece(P). { L = list_add(list_new(), P); }
 pieces(L) ::= pieces(A) piece(P). { L = list_add(A, P); }
-piece(X) ::= ID(N) COLON INT(W). { X = node_named(N_PIECE, N, SPAN(N.span, W.span), NULL, NULL, NULL); X->value = node_int(W)->value - 1; }
-piece(X) ::= ID(N) LBRACKET INT(H) RBRACKET(R). { X = node_named(N_PIECE, N, SPAN(N.span, R.span), NULL, NULL, NULL); X->op = 1; X->value = X->low = node_int(H)->value; }
-piece(X) ::= ID(N) LBRACKET INT(H) COLON INT(L) RBRACKET(R). { X = node_named(N_PIECE, N, SPAN(N.span, R.span), NULL, NULL, NULL); X->op = 1; X->value = node_int(H)->value; X->low = node_int(L)->value; }
+piece(X) ::= ID(N) COLON INT(W).
+    { X = node_named(N_PIECE, N, SPAN(N.span, W.span), NULL, NULL, NULL); X->value = node_int(W)->value - 1; }
+piece(X) ::= ID(N) LBRACKET INT(H) RBRACKET(R).
+    {
+        X = node_named(N_PIECE, N, SPAN(N.span, R.span), NULL, NULL, NULL); X->op = 1;
+        X->value = X->low = node_int(H)->value;
+    }
+piece(X) ::= ID(N) LBRACKET INT(H) COLON INT(L) RBRACKET(R).
+    {
+        X = node_named(N_PIECE, N, SPAN(N.span, R.span), NULL, NULL, NULL); X->op = 1;
+        X->value = node_int(H)->value; X->low = node_int(L)->value;
+    }
 decl(X) ::= INSTR(K) any_name(N) COLON ID(F) LBRACE fixes(L) RBRACE asm_opt(S) block(B).
     { X = node_set_list(node_named(N_INSTR, N, SPAN(K.span, N.span), node_named(N_NAME, F, F.span, NULL, NULL, NULL), S, B), L); }
 any_name(X) ::= ID(N). { X = N; }
@@ -162,11 +178,15 @@ asm_opt(X) ::= . { X = NULL; }
 asm_opt(X) ::= STRING(S). { X = node_string(N_STRING, S); }
 
 /* ---- functions, procedures, the step ---- */
-decl(X) ::= FN(K) ID(N) LPAREN params(P) RPAREN result_opt(T) EQUALS expr(E) SEMI. { X = node_set_list(node_named(N_FN, N, SPAN(K.span, N.span), T, E, NULL), P); }
-decl(X) ::= FN(K) ID(N) LPAREN params(P) RPAREN result_opt(T) block(B). { X = node_set_list(node_named(N_FN, N, SPAN(K.span, N.span), T, B, NULL), P); }
-decl(X) ::= PROC(K) ID(N) LPAREN params(P) RPAREN result_opt(T) block(B). { X = node_set_list(node_named(N_PROC, N, SPAN(K.span, N.span), T, B, NULL), P); }
+decl(X) ::= FN(K) ID(N) LPAREN params(P) RPAREN result_opt(T) EQUALS expr(E) SEMI.
+    { X = node_set_list(node_named(N_FN, N, SPAN(K.span, N.span), T, E, NULL), P); }
+decl(X) ::= FN(K) ID(N) LPAREN params(P) RPAREN result_opt(T) block(B).
+    { X = node_set_list(node_named(N_FN, N, SPAN(K.span, N.span), T, B, NULL), P); }
+decl(X) ::= PROC(K) ID(N) LPAREN params(P) RPAREN result_opt(T) block(B).
+    { X = node_set_list(node_named(N_PROC, N, SPAN(K.span, N.span), T, B, NULL), P); }
 decl(X) ::= STEP(K) block(B). { X = node(N_STEP, K.span, B, NULL, NULL); }
-decl(X) ::= MONITOR(K) ID(N) LBRACE members RBRACE. { X = node_named(N_MONITOR, N, SPAN(K.span, N.span), NULL, NULL, NULL); }
+decl(X) ::= MONITOR(K) ID(N) LBRACE members RBRACE.
+    { X = node_named(N_MONITOR, N, SPAN(K.span, N.span), NULL, NULL, NULL); }
 params(L) ::= . { L = list_new(); }
 params(L) ::= param_list(A) comma_opt. { L = A; }
 param_list(L) ::= param(P). { L = list_add(list_new(), P); }
@@ -189,7 +209,8 @@ stmt(X) ::= RETURN(K) SEMI. { X = node(N_RETURN, K.span, NULL, NULL, NULL); }
 stmt(X) ::= RETURN(K) expr(V) SEMI. { X = node(N_RETURN, K.span, V, NULL, NULL); }
 stmt(X) ::= if_stmt(A). { X = A; }
 stmt(X) ::= MATCH(K) expr(V) LBRACE block_arms(L) RBRACE. { X = node_list(N_MATCH, SPAN(K.span, V->span), L, V); }
-stmt(X) ::= FOR(K) ID(N) IN expr(A) DOTDOT expr(B) block(S). { X = node_named(N_FOR, N, SPAN(K.span, B->span), A, B, S); }
+stmt(X) ::= FOR(K) ID(N) IN expr(A) DOTDOT expr(B) block(S).
+    { X = node_named(N_FOR, N, SPAN(K.span, B->span), A, B, S); }
 stmt(X) ::= EXECUTE(K) expr(V) SEMI. { X = node(N_EXECUTE, SPAN(K.span, V->span), V, NULL, NULL); }
 stmt(X) ::= EXECUTE(K) expr(V) ELSE block(B). { X = node(N_EXECUTE, SPAN(K.span, V->span), V, B, NULL); }
 stmt(X) ::= FAULT(K) expr(V) STRING(S) SEMI. { X = node_string(N_FAULT, S); X->span = SPAN(K.span, S.span); X->a = V; }
@@ -197,13 +218,16 @@ stmt(X) ::= TAKE(K) ID(N) SEMI. { X = node_named(N_TAKE, N, SPAN(K.span, N.span)
 stmt(X) ::= ITERATE(K) ID(N) IN expr(A) DOTDOT expr(B) CARRY carries(L) until_opt(U) block(S) then_opt(T).
     { X = node_set(node_set_list(node_named(N_ITERATE, N, SPAN(K.span, B->span), A, B, U), L), S, T); }
 stmt(X) ::= block(A). { X = A; }
-let(X) ::= LET(K) ID(N) type_opt(T) EQUALS expr(V) SEMI. { X = node_named(N_LET, N, SPAN(K.span, V->span), T, V, NULL); }
+let(X) ::= LET(K) ID(N) type_opt(T) EQUALS expr(V) SEMI.
+    { X = node_named(N_LET, N, SPAN(K.span, V->span), T, V, NULL); }
 if_stmt(X) ::= IF(K) expr(C) block(A). { X = node(N_IF, SPAN(K.span, C->span), C, A, NULL); }
 if_stmt(X) ::= IF(K) expr(C) block(A) ELSE block(B). { X = node(N_IF, SPAN(K.span, C->span), C, A, B); }
 if_stmt(X) ::= IF(K) expr(C) block(A) ELSE if_stmt(B). { X = node(N_IF, SPAN(K.span, C->span), C, A, B); }
 block_arms(L) ::= . { L = list_new(); }
-block_arms(L) ::= block_arms(A) exprs(P) FATARROW block(B) comma_opt. { L = list_add(A, node_list(N_ARM, SPAN(P->data[0]->span, P->data[P->n - 1]->span), P, B)); }
-block_arms(L) ::= block_arms(A) ELSE(K) FATARROW block(B) comma_opt. { L = list_add(A, node(N_ARM, K.span, B, NULL, NULL)); }
+block_arms(L) ::= block_arms(A) exprs(P) FATARROW block(B) comma_opt.
+    { L = list_add(A, node_list(N_ARM, SPAN(P->data[0]->span, P->data[P->n - 1]->span), P, B)); }
+block_arms(L) ::= block_arms(A) ELSE(K) FATARROW block(B) comma_opt.
+    { L = list_add(A, node(N_ARM, K.span, B, NULL, NULL)); }
 until_opt(X) ::= . { X = NULL; }
 until_opt(X) ::= UNTIL expr(E). { X = E; }
 then_opt(X) ::= . { X = NULL; }
@@ -244,8 +268,10 @@ expr(X) ::= place(A). { X = A; }
 expr(X) ::= atom(A). { X = A; }
 expr(X) ::= if_value(A). { X = A; }
 expr(X) ::= MATCH(K) expr(V) LBRACE value_arms(L) RBRACE(E). { X = node_list(N_CHOOSE, SPAN(K.span, E.span), L, V); }
-expr(X) ::= REDUCE(K) reduce_op(O) ID(N) IN expr(A) DOTDOT expr(B) value_block(V). { X = node_named(N_REDUCE, N, SPAN(K.span, V->span), A, B, V); X->op = (uint8_t)O; }
-expr(X) ::= CONCAT(K) ID(N) IN expr(A) DOTDOT expr(B) value_block(V). { X = node_named(N_REDUCE, N, SPAN(K.span, V->span), A, B, V); X->op = B_CONCAT; }
+expr(X) ::= REDUCE(K) reduce_op(O) ID(N) IN expr(A) DOTDOT expr(B) value_block(V).
+    { X = node_named(N_REDUCE, N, SPAN(K.span, V->span), A, B, V); X->op = (uint8_t)O; }
+expr(X) ::= CONCAT(K) ID(N) IN expr(A) DOTDOT expr(B) value_block(V).
+    { X = node_named(N_REDUCE, N, SPAN(K.span, V->span), A, B, V); X->op = B_CONCAT; }
 reduce_op(X) ::= PLUS. { X = B_ADD; }
 reduce_op(X) ::= STAR. { X = B_MUL; }
 reduce_op(X) ::= AMP. { X = B_AND; }
@@ -258,15 +284,18 @@ place(X) ::= place(A) LBRACKET expr(I) RBRACKET(R). { X = node(N_INDEX, SPAN(A->
 place(X) ::= place(A) LBRACKET expr(H) COLON expr(L) RBRACKET(R). { X = node(N_SLICE, SPAN(A->span, R.span), A, H, L); }
 place(X) ::= place(A) DOT ID(N). { X = node_named(N_MEMBER, N, SPAN(A->span, N.span), A, NULL, NULL); }
 place(X) ::= place(A) DOT IN(N). { X = node_named(N_MEMBER, N, SPAN(A->span, N.span), A, NULL, NULL); }
-place(X) ::= place(A) DOT TYPE(N). { X = node_named(N_MEMBER, N, SPAN(A->span, N.span), A, NULL, NULL); X->value = width_of(N); }
-place(X) ::= place(A) LPAREN args(L) RPAREN(R). { X = node_set_list(node(N_CALL, SPAN(A->span, R.span), A, NULL, NULL), L); }
+place(X) ::= place(A) DOT TYPE(N).
+    { X = node_named(N_MEMBER, N, SPAN(A->span, N.span), A, NULL, NULL); X->value = width_of(N); }
+place(X) ::= place(A) LPAREN args(L) RPAREN(R).
+    { X = node_set_list(node(N_CALL, SPAN(A->span, R.span), A, NULL, NULL), L); }
 
 atom(X) ::= INT(T). { X = node_int(T); }
 atom(X) ::= STRING(T). { X = node_string(N_STRING, T); }
 atom(X) ::= LPAREN expr(A) RPAREN. { X = A; }
 atom(X) ::= TYPE(T) LPAREN expr(A) RPAREN(R). { X = sized(T, A, R.span); }
 atom(X) ::= LBRACE(K) exprs(L) comma_opt RBRACE(E). { X = node_list(N_CAT, SPAN(K.span, E.span), L, NULL); }
-atom(X) ::= LBRACE(K) expr(N) LBRACE exprs(L) RBRACE RBRACE(E). { X = node(N_REP, SPAN(K.span, E.span), N, node_list(N_CAT, SPAN(K.span, E.span), L, NULL), NULL); }
+atom(X) ::= LBRACE(K) expr(N) LBRACE exprs(L) RBRACE RBRACE(E).
+    { X = node(N_REP, SPAN(K.span, E.span), N, node_list(N_CAT, SPAN(K.span, E.span), L, NULL), NULL); }
 atom(X) ::= atom(A) LBRACKET expr(I) RBRACKET(R). { X = node(N_INDEX, SPAN(A->span, R.span), A, I, NULL); }
 atom(X) ::= atom(A) LBRACKET expr(H) COLON expr(L) RBRACKET(R). { X = node(N_SLICE, SPAN(A->span, R.span), A, H, L); }
 
@@ -277,17 +306,20 @@ exprs(L) ::= exprs(A) COMMA expr(E). { L = list_add(A, E); }
 
 if_value(X) ::= IF(K) expr(C) value_block(A) ELSE value_block(B). { X = node(N_COND, SPAN(K.span, B->span), C, A, B); }
 if_value(X) ::= IF(K) expr(C) value_block(A) ELSE if_value(B). { X = node(N_COND, SPAN(K.span, B->span), C, A, B); }
-value_block(X) ::= LBRACE(K) lets(L) expr(E) RBRACE(R). { X = L->n ? node_list(N_LETIN, SPAN(K.span, R.span), L, E) : E; }
+value_block(X) ::= LBRACE(K) lets(L) expr(E) RBRACE(R).
+    { X = L->n ? node_list(N_LETIN, SPAN(K.span, R.span), L, E) : E; }
 lets(L) ::= . { L = list_new(); }
 lets(L) ::= lets(A) let(S). { L = list_add(A, S); }
 value_arms(L) ::= value_arm_list(A) comma_opt. { L = A; }
 value_arm_list(L) ::= value_arm(A). { L = list_add(list_new(), A); }
 value_arm_list(L) ::= value_arm_list(A) COMMA value_arm(B). { L = list_add(A, B); }
-value_arm(X) ::= exprs(P) FATARROW expr(V). { X = node_list(N_ARM, SPAN(P->data[0]->span, P->data[P->n - 1]->span), P, V); }
+value_arm(X) ::= exprs(P) FATARROW expr(V).
+    { X = node_list(N_ARM, SPAN(P->data[0]->span, P->data[P->n - 1]->span), P, V); }
 value_arm(X) ::= ELSE(K) FATARROW expr(V). { X = node(N_ARM, K.span, V, NULL, NULL); }
 
 /* ---- tests ---- */
-decl(X) ::= TEST(K) STRING(S) LBRACE tests(L) RBRACE. { X = node_set_list(node_string(N_TEST, S), L); X->span = SPAN(K.span, S.span); }
+decl(X) ::= TEST(K) STRING(S) LBRACE tests(L) RBRACE.
+    { X = node_set_list(node_string(N_TEST, S), L); X->span = SPAN(K.span, S.span); }
 tests(L) ::= . { L = list_new(); }
 tests(L) ::= tests(A) test(T) SEMI. { L = list_add(A, T); }
 tests(L) ::= tests(A) error SEMI. { L = A; }

@@ -1,6 +1,7 @@
 /* source.c: reads a file and, depth first, what it imports; each file once, so that imports may form a cycle.
  *
- * `import "std"` is the library compiled into this program (std_ckt.inc is std.ckt as a C string, made by the build). */
+ * `import "std"` is the library compiled into this program (std_ckt.inc is std.ckt as a C string, made by the
+ * build). */
 #include "dsl.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* tree.c: constructors of the tree, and the tree as text.
  *
- * Every constructor keeps `depth`; a node that would be deeper than MAX_TREE is reported once and loses its children, so
- * that no later stage can recurse without bound. */
+ * Every constructor keeps `depth`; a node that would be deeper than MAX_TREE is reported once and loses its children,
+ * so that no later stage can recurse without bound. */
 #include "dsl.h"
 #include <string.h>
 
@@ -65,7 +65,10 @@ Node *node_int(Token t)
     Node *n = node(N_INT, t.span, NULL, NULL, NULL);
     if (literal_value(t.s, t.n, &n->value)) return n;
     if (n->value >= 0) error_at(t.span, "the number %.*s is not below 2^64", t.n > 40 ? 40 : (int)t.n, t.s);
-    else error_at(t.span, "found the number '%.*s', expected digits, 0x.. or 0b.., with KiB, MiB or GiB behind or nothing", t.n > 40 ? 40 : (int)t.n, t.s);
+    else
+        error_at(t.span,
+                 "found the number '%.*s', expected digits, 0x.. or 0b.., with KiB, MiB or GiB behind or nothing",
+                 t.n > 40 ? 40 : (int)t.n, t.s);
     n->value = 0;
     return n;
 }

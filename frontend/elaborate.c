@@ -1,7 +1,7 @@
 /* elaborate.c: from a checked program to the netlist of its machine.
  *
- * The step is walked once under symbolic values: expressions build operations (which fold as they are built), statements
- * collect effects under their paths, and at the end the effects become write ports and emits. */
+ * The step is walked once under symbolic values: expressions build operations (which fold as they are built),
+ * statements collect effects under their paths, and at the end the effects become write ports and emits. */
 #include "elaborate.h"
 #include <stdarg.h>
 #include <string.h>
@@ -26,7 +26,7 @@ Val fail(Elab *e, Span at, const char *fmt, ...)
     error_at(at, "%s", text);
     for (const Frame *f = e->frame; f && f->decl; f = f->up)
         if (f->decl->kind == N_FN || f->decl->kind == N_PROC) {
-            note_at(f->call, "in this call of '%s'", f->decl->name);
+            if (!same_place(f->call, f->decl->name_span)) note_at(f->call, "in this call of '%s'", f->decl->name);
             break;
         }
     if (error_limit()) e->stop = true;
@@ -40,7 +40,9 @@ bool add_work(Elab *e, uint32_t n, Span at)
     e->work += n;
     if (e->work <= MAX_WORK && !deep) return true;
     e->stop = true;
-    error_at(at, deep ? "calls and expressions are nested deeper than %d here" : "the machine unrolls to more than %d operations here",
+    error_at(at,
+             deep ? "calls and expressions are nested deeper than %d here"
+                  : "the machine unrolls to more than %d operations here",
              deep ? MAX_DEPTH : MAX_WORK);
     return false;
 }
@@ -72,7 +74,8 @@ static void check_defines(const Elab *e)
         const char *name = intern(e->defines[i].name, strlen(e->defines[i].name));
         const Node *n = names_get(&e->p->locals, name);
         if (!n) n = names_get(&e->p->names, name);
-        if (!n || n->kind != N_PARAM) error_at((Span){ 0 }, "-D %s=%s: there is no param '%s'", name, e->defines[i].value, name);
+        if (!n || n->kind != N_PARAM)
+            error_at((Span){ 0 }, "-D %s=%s: there is no param '%s'", name, e->defines[i].value, name);
     }
 }
 

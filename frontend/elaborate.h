@@ -1,7 +1,7 @@
 /* elaborate.h: what the files elaborate*.c share, and nobody else includes: paths, values, places and the elaborator.
  *
- * Elaboration walks the step once, inlining every call. A statement runs under a *path*, the conditions that lead to it;
- * its effects are collected together with their paths and merged into one write port or emit at the end. Paths know
+ * Elaboration walks the step once, inlining every call. A statement runs under a *path*, the conditions that lead to
+ * it; its effects are collected together with their paths and merged into one write port or emit at the end. Paths know
  * which other paths exclude them, so that merging needs no priority and makes no chains. */
 #ifndef TAPEOUT_ELABORATE_H
 #define TAPEOUT_ELABORATE_H
@@ -154,8 +154,8 @@ bool path_within(const Path *p, const Path *q); /* p is q or lies within it */
 bool path_exclusive(const Elab *e, const Path *p, const Path *q);
 /* The AND of the conditions from `base` (exclusive) down to p. */
 Ref path_since(Elab *e, const Path *p, const Path *base);
-/* What follows a branching at `saved` whose arms began at start[i] and ended at end[i] (NULL: they returned), given that the
- * frame had `returns` returns before it. `exhaustive`: one of the arms is taken for certain. */
+/* What follows a branching at `saved` whose arms began at start[i] and ended at end[i] (NULL: they returned), given
+ * that the frame had `returns` returns before it. `exhaustive`: one of the arms is taken for certain. */
 Path *path_join(Elab *e, Path *saved, Path **start, Path **end, uint32_t n, uint32_t returns);
 Ref any_of(Elab *e, const Ref *r, uint32_t n); /* OR, balanced */
 /* The value whose condition is set; equal values share one arm. At most one condition is set; when none is: anything if
@@ -218,7 +218,8 @@ Ref effect_cond(Elab *e, const Effect *x);
 Val rows_read(Elab *e, Info *s, unsigned view, const Node *index, Span at);
 void rows_write(Elab *e, Info *s, unsigned view, const Node *index, const Node *value, Span at);
 Ref rows_inside(Elab *e, Info *s, const Node *addr);
-/* Is a base address and a size so that the row of an address is a slice of it? Bits of that slice and below in *bits. */
+/* Is a base address and a size so that the row of an address is a slice of it? Bits of that slice and below in
+ * *bits. */
 bool base_aligned(const Info *s, unsigned *bits);
 
 /* ---- elaborate_emit.c: emits, and turning all effects into write ports ---- */

@@ -39,7 +39,8 @@ static Val argument(Elab *e, const Node *formal, const Node *arg)
     if (!type->value && !type->decl && !type->a) { /* u: any width */
         Val v = eval(e, arg, 0);
         if (v.kind == V_INT || v.kind == V_WIDEN)
-            return fail(e, arg->span, "the width of this argument is not known, '%s' takes any: write zext(.., WIDTH)", formal->name);
+            return fail(e, arg->span, "the width of this argument is not known, '%s' takes any: write zext(.., WIDTH)",
+                        formal->name);
         return v.kind == V_VOID ? fail(e, arg->span, "found no value") : v;
     }
     unsigned width = type_width(e, type);
@@ -76,7 +77,8 @@ Val run_body(Elab *e, const Node *g, unsigned want)
     }
     exec_block(e, g->b);
     if (e->stop) return error_val;
-    if (e->path && (f->want || g->kind == N_FN)) return fail(e, g->name_span, "not every way through '%s' returns a value", g->name);
+    if (e->path && (f->want || g->kind == N_FN))
+        return fail(e, g->name_span, "not every way through '%s' returns a value", g->name);
     return returned(e, f, want);
 }
 
@@ -112,7 +114,9 @@ static Val extend(Elab *e, const Node *n, bool sign, unsigned want)
         Ref r = to_bits(e, v, (unsigned)w, n->list.data[0]->span);
         return r ? bits_val(e, r) : error_val;
     }
-    if (v.kind != V_BITS) return fail(e, n->list.data[0]->span, "the width of this value is not known here: write %s(.., WIDTH)", sign ? "sext" : "zext");
+    if (v.kind != V_BITS)
+        return fail(e, n->list.data[0]->span, "the width of this value is not known here: write %s(.., WIDTH)",
+                    sign ? "sext" : "zext");
     Val wide = { .kind = V_WIDEN, .sign = sign, .width = v.width, .ref = v.ref };
     if (!w) w = want;
     if (!w) return wide;

@@ -78,7 +78,10 @@ static Val constant(Elab *e, Node *decl)
     Big k;
     if (v.kind == V_ERROR) return v;
     if (!val_const(e, v, &k)) return fail(e, decl->b->span, "expected a value that is known at compile time");
-    if (!width) return v.kind == V_WIDEN ? fail(e, decl->b->span, "the width is not known, expected a type: const %s : uN", decl->name) : v;
+    if (!width)
+        return v.kind == V_WIDEN
+                   ? fail(e, decl->b->span, "the width is not known, expected a type: const %s : uN", decl->name)
+                   : v;
     Ref r = to_bits(e, v, width, decl->b->span);
     return r ? bits_val(e, r) : (Val){ .kind = V_ERROR };
 }
@@ -109,7 +112,10 @@ static unsigned enum_width(Elab *e, Node *decl)
     decl->bound = true;
     Big most;
     enumerator(e, decl, 0, &most);
-    unsigned need = most > (Big)(UINT64_MAX - 1) ? 64 : clog2((uint64_t)most + 1), width = decl->a ? type_width(e, decl->a) : need ? need : 1;
+    unsigned need = most > (Big)(UINT64_MAX - 1) ? 64 : clog2((uint64_t)most + 1), width = decl->a
+                                                                                               ? type_width(e, decl->a)
+                                                                                           : need ? need
+                                                                                                  : 1;
     if (width && width < need) fail(e, decl->span, "the value %s does not fit into u%u", big_text(most), width);
     decl->bound = false;
     return decl->at = width;

@@ -1,8 +1,8 @@
 /* elaborate_emit.c: emits, and the end of elaboration: all effects become one write port per state element and one emit
  * per device or fault.
  *
- * An enable is the OR of the paths of its effects. Conditions that all paths share at their end (a bad address, say) are
- * taken out of the OR, so that what is known late joins last: (a & x) | (b & x) becomes (a | b) & x. */
+ * An enable is the OR of the paths of its effects. Conditions that all paths share at their end (a bad address, say)
+ * are taken out of the OR, so that what is known late joins last: (a & x) | (b & x) becomes (a | b) & x. */
 #include "elaborate.h"
 #include <ctype.h>
 #include <string.h>
@@ -12,7 +12,9 @@ static Sink *sink_of(Elab *e, EmitRole role, const Node *device, const char *mes
 {
     for (uint32_t i = 0; i < e->sinks.n; i++) {
         Sink *s = e->sinks.data[i];
-        if (s->role == role && s->device == device && s->code == code && (message ? s->message && !strcmp(s->message, message) : !s->message)) return s;
+        if (s->role == role && s->device == device && s->code == code &&
+            (message ? s->message && !strcmp(s->message, message) : !s->message))
+            return s;
     }
     Sink *s = xalloc(sizeof *s);
     *s = (Sink){ .role = role, .device = device, .message = message, .code = code, .span = at };
@@ -33,7 +35,8 @@ static void add_effect(Elab *e, Sink *s, Path *path, Ref payload, Span at)
 
 bool effect_allowed(Elab *e, Span at)
 {
-    if (e->inner && !e->no_effects) fail(e, at, "the body of iterate assigns its carried values only; other effects go into 'then'");
+    if (e->inner && !e->no_effects)
+        fail(e, at, "the body of iterate assigns its carried values only; other effects go into 'then'");
     return !e->inner && !e->no_effects;
 }
 
@@ -143,7 +146,9 @@ static Product effect_product(Elab *e, const Effect *x)
 static bool covered(const Effect *all, uint32_t n, uint32_t i)
 {
     for (uint32_t j = 0; j < n; j++)
-        if (j != i && all[i].inner == all[j].inner && path_within(all[i].path, all[j].path) && (all[i].path != all[j].path || j < i)) return true;
+        if (j != i && all[i].inner == all[j].inner && path_within(all[i].path, all[j].path) &&
+            (all[i].path != all[j].path || j < i))
+            return true;
     return false;
 }
 

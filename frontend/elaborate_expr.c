@@ -1,7 +1,8 @@
 /* elaborate_expr.c: expressions to values.
  *
- * Widths flow both ways. `want` is the width that the context would like, 0 if it has no opinion; constants, sext and zext
- * adapt to it, everything else has a width of its own, and whoever needs a certain width checks it with to_bits. */
+ * Widths flow both ways. `want` is the width that the context would like, 0 if it has no opinion; constants, sext and
+ * zext adapt to it, everything else has a width of its own, and whoever needs a certain width checks it with
+ * to_bits. */
 #include "elaborate.h"
 #include <string.h>
 
@@ -34,17 +35,20 @@ Ref to_bits(Elab *e, Val v, unsigned width, Span at)
     case V_ERROR: return 0;
     case V_VOID: fail(e, at, "found no value, expected u%u", width); return 0;
     case V_INT:
-        if (v.i >= -((Big)1 << (width - 1)) && v.i < (Big)1 << width) return ir_const(e->c, width, (uint64_t)v.i & mask64(width));
+        if (v.i >= -((Big)1 << (width - 1)) && v.i < (Big)1 << width)
+            return ir_const(e->c, width, (uint64_t)v.i & mask64(width));
         fail(e, at, "the number %s does not fit into u%u", big_text(v.i), width);
         return 0;
     case V_WIDEN:
         if (v.width <= width) return v.sign ? ir_sext(e->c, v.ref, width) : ir_zext(e->c, v.ref, width);
-        fail(e, at, "%s of a u%u cannot give u%u, which is narrower: take a slice", v.sign ? "sext" : "zext", v.width, width);
+        fail(e, at, "%s of a u%u cannot give u%u, which is narrower: take a slice", v.sign ? "sext" : "zext", v.width,
+             width);
         return 0;
     case V_BITS: break;
     }
     if (v.width == width) return v.ref;
-    fail(e, at, "found u%u, expected u%u: %s", v.width, width, v.width < width ? "widen it with zext(..) or sext(..)" : "take a slice [..:..]");
+    fail(e, at, "found u%u, expected u%u: %s", v.width, width,
+         v.width < width ? "widen it with zext(..) or sext(..)" : "take a slice [..:..]");
     return 0;
 }
 
@@ -57,7 +61,8 @@ static Ref eval_sized(Elab *e, const Node *n, unsigned want)
     if (v.kind == V_BITS) return v.ref;
     if (v.kind == V_ERROR) return 0;
     if (want) return to_bits(e, v, want, n->span);
-    fail(e, n->span, v.kind == V_VOID ? "found no value" : "the width of this value is not known here: write zext(.., WIDTH)");
+    fail(e, n->span,
+         v.kind == V_VOID ? "found no value" : "the width of this value is not known here: write zext(.., WIDTH)");
     return 0;
 }
 
@@ -140,7 +145,8 @@ static Val int_binary(Elab *e, const Node *n, Big a, Big b)
     case B_ADD: return int_result(e, a + b, n->span);
     case B_SUB: return int_result(e, a - b, n->span);
     case B_MUL:
-        if (a && b && (a < 0 ? -a : a) > MAX_CONST / (b < 0 ? -b : b)) return fail(e, n->span, "this constant is beyond 64 bits");
+        if (a && b && (a < 0 ? -a : a) > MAX_CONST / (b < 0 ? -b : b))
+            return fail(e, n->span, "this constant is beyond 64 bits");
         return int_result(e, a * b, n->span);
     case B_DIV: case B_MOD:
         if (!b) return fail(e, n->span, "found a division by zero");
@@ -158,7 +164,8 @@ static Val int_binary(Elab *e, const Node *n, Big a, Big b)
     }
 }
 
-/* One row per operator: the netlist op, whether its arguments swap, whether its result is inverted, its result one bit. */
+/* One row per operator: the netlist op, whether its arguments swap, whether its result is inverted, its result one
+ * bit. */
 static const struct {
     OpKind kind;
     bool known, swap, invert, flag;
@@ -186,7 +193,8 @@ static Val shift(Elab *e, const Node *n, unsigned want)
     if (a.kind == V_INT && b.kind == V_INT) return int_shift(e, n, a.i, b.i);
     if (b.kind == V_INT && b.i < 0) return fail(e, n->b->span, "found a shift by %s", big_text(b.i));
     if (b.kind == V_INT) b = bits_val(e, ir_const(e->c, 7, b.i > 64 ? 64 : (uint64_t)b.i));
-    if (b.kind != V_BITS) return fail(e, n->b->span, "the width of the shift amount is not known: write zext(.., WIDTH)");
+    if (b.kind != V_BITS)
+        return fail(e, n->b->span, "the width of the shift amount is not known: write zext(.., WIDTH)");
     if (a.kind != V_BITS) {
         Ref r = want ? to_bits(e, a, want, n->a->span) : 0;
         if (!r) return fail(e, n->a->span, "the width of this value is not known here: write zext(.., WIDTH)");
@@ -226,11 +234,13 @@ static Val binary(Elab *e, const Node *n, unsigned want)
     if (v[0].kind == V_ERROR || v[1].kind == V_ERROR) return error_val;
     if (v[0].kind == V_INT && v[1].kind == V_INT) return int_binary(e, n, v[0].i, v[1].i);
     if (n->op == B_DIV || n->op == B_MOD)
-        return fail(e, n->span, "'%s' is for constants: use a shift, or divide step by step with iterate", node_op_text[n->op]);
+        return fail(e, n->span, "'%s' is for constants: use a shift, or divide step by step with iterate",
+                    node_op_text[n->op]);
     unsigned width;
     const Span at[2] = { n->a->span, n->b->span };
     if (v[0].kind == V_BITS && v[1].kind == V_BITS && v[0].width != v[1].width)
-        return fail(e, n->span, "the operands of '%s' are u%u and u%u, expected equal widths", node_op_text[n->op], v[0].width, v[1].width);
+        return fail(e, n->span, "the operands of '%s' are u%u and u%u, expected equal widths", node_op_text[n->op],
+                    v[0].width, v[1].width);
     if (!unify(e, v, at, 2, compare ? 0 : want, &width)) return error_val;
     return bits_val(e, build_binary(e, n->op, v[0].ref, v[1].ref, n->span));
 }
@@ -247,7 +257,8 @@ static Val unary(Elab *e, const Node *n, unsigned want)
     if (v.kind == V_ERROR) return v;
     if (v.kind == V_WIDEN && want) v = bits_val(e, to_bits(e, v, want, n->span));
     if (v.kind == V_ERROR) return v;
-    if (v.kind != V_BITS) return fail(e, n->a->span, "the width of this value is not known here: write zext(.., WIDTH)");
+    if (v.kind != V_BITS)
+        return fail(e, n->a->span, "the width of this value is not known here: write zext(.., WIDTH)");
     if (n->op == B_INV) return bits_val(e, ir_op(e->c, OP_NOT, v.width, 0, 1, &v.ref, n->span));
     return bits_val(e, ir_op(e->c, OP_SUB, v.width, 0, 2, (Ref[]){ ir_const(e->c, v.width, 0), v.ref }, n->span));
 }
@@ -257,11 +268,13 @@ static Val slice(Elab *e, const Node *n)
 {
     Big hi, lo;
     Val v = eval(e, n->a, 0);
-    if (v.kind == V_ERROR || !eval_const_in(e, n->b, 0, 63, "the high bit", &hi) || !eval_const_in(e, n->c, 0, hi, "the low bit", &lo))
+    if (v.kind == V_ERROR || !eval_const_in(e, n->b, 0, 63, "the high bit", &hi) ||
+        !eval_const_in(e, n->c, 0, hi, "the low bit", &lo))
         return error_val;
     unsigned width = (unsigned)(hi - lo) + 1;
     if (v.kind == V_INT) return bits_val(e, ir_const(e->c, width, (uint64_t)(v.i >> (int)lo) & mask64(width)));
-    if (v.kind != V_BITS) return fail(e, n->a->span, "the width of this value is not known here: write zext(.., WIDTH)");
+    if (v.kind != V_BITS)
+        return fail(e, n->a->span, "the width of this value is not known here: write zext(.., WIDTH)");
     if (hi >= v.width) return fail(e, n->span, "found bits [%d:%d] of a u%u", (int)hi, (int)lo, v.width);
     return bits_val(e, ir_op(e->c, OP_SLICE, width, (uint64_t)lo, 1, &v.ref, n->span));
 }
@@ -272,8 +285,11 @@ static Val bit(Elab *e, const Node *n)
     if (v.kind == V_ERROR || i.kind == V_ERROR) return error_val;
     Big k;
     bool known = val_const(e, i, &k);
-    if (v.kind == V_INT && known) return k < 0 ? fail(e, n->b->span, "found bit %s", big_text(k)) : flag(e, k > 100 ? v.i < 0 : (v.i >> (int)k) & 1);
-    if (v.kind != V_BITS) return fail(e, n->a->span, "the width of this value is not known here: write zext(.., WIDTH)");
+    if (v.kind == V_INT && known)
+        return k < 0 ? fail(e, n->b->span, "found bit %s", big_text(k))
+                     : flag(e, k > 100 ? v.i < 0 : (v.i >> (int)k) & 1);
+    if (v.kind != V_BITS)
+        return fail(e, n->a->span, "the width of this value is not known here: write zext(.., WIDTH)");
     if (known && (k < 0 || k >= v.width)) return fail(e, n->span, "found bit %s of a u%u", big_text(k), v.width);
     if (known) return bits_val(e, ir_op(e->c, OP_SLICE, 1, (uint64_t)k, 1, &v.ref, n->span));
     if (i.kind != V_BITS) return fail(e, n->b->span, "the width of the index is not known here: write zext(.., WIDTH)");
@@ -286,7 +302,8 @@ static Val index_of(Elab *e, const Node *n)
     const Node *rows = n->a;
     unsigned view = 0;
     if (rows->kind == N_MEMBER && rows->value) view = (unsigned)rows->value, rows = rows->a;
-    if (rows->kind != N_NAME || !rows->decl || (rows->decl->kind != N_FILE && rows->decl->kind != N_MEM)) return bit(e, n);
+    if (rows->kind != N_NAME || !rows->decl || (rows->decl->kind != N_FILE && rows->decl->kind != N_MEM))
+        return bit(e, n);
     Info *s = info_of(e, rows->decl);
     return s ? rows_read(e, s, view, n->b, n->span) : error_val;
 }
@@ -335,7 +352,8 @@ static Val reduce(Elab *e, const Node *n, unsigned want)
 {
     Big low, high;
     if (!eval_const(e, n->a, &low) || !eval_const(e, n->b, &high)) return error_val;
-    if (high <= low || high - low > 64) return fail(e, n->span, "found %s terms, expected 1 to 64", big_text(high - low));
+    if (high <= low || high - low > 64)
+        return fail(e, n->span, "found %s terms, expected 1 to 64", big_text(high - low));
     uint32_t count = (uint32_t)(high - low);
     Ref term[64];
     Frame none = { .base = e->path }, *frame = e->frame;

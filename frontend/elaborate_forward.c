@@ -72,7 +72,8 @@ void check_forward(Elab *e)
         Ref bad = find_circle(&w, r);
         if (!bad) continue;
         const State *s = &c->states.data[op_at(c, bad)->imm];
-        fail(e, op_at(c, bad)->span, "'%s' is forward: this read sees the write of the same step, which depends on the read", s->name);
+        fail(e, op_at(c, bad)->span,
+             "'%s' is forward: this read sees the write of the same step, which depends on the read", s->name);
         note_at(w.write[op_at(c, bad)->imm]->span, "the write");
         return;
     }

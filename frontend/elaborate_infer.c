@@ -11,7 +11,8 @@ static unsigned infer_name(Elab *e, const Node *n)
         const Local *l = local_find(e, n->name);
         return !l ? 0 : l->carry ? l->carry->width : width_of(l->val);
     }
-    if (n->decl->kind == N_CONST || n->decl->kind == N_PARAM || n->decl->kind == N_ENUMERATOR) return width_of(const_value(e, n->decl));
+    if (n->decl->kind == N_CONST || n->decl->kind == N_PARAM || n->decl->kind == N_ENUMERATOR)
+        return width_of(const_value(e, n->decl));
     Info *s = n->decl->kind == N_REG || n->decl->kind == N_INPUT ? info_of(e, n->decl) : NULL;
     return s ? s->elem : 0;
 }

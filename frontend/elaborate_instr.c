@@ -1,5 +1,5 @@
-/* elaborate_instr.c: encodings. The table of instructions (mask, match, open fields), the proof that no two overlap, and
- * `execute`, which dispatches a word over all instructions whose format has its width. */
+/* elaborate_instr.c: encodings. The table of instructions (mask, match, open fields), the proof that no two overlap,
+ * and `execute`, which dispatches a word over all instructions whose format has its width. */
 #include "elaborate.h"
 #include <string.h>
 
@@ -64,7 +64,8 @@ static void open_fields(Instr *in, const Node *instr, const Node *format)
         *f = (InstrField){ p->name, field_width(format, p->name), pieces, 0 };
         for (uint32_t j = i; j < format->list.n; j++) {
             const Node *q = format->list.data[j];
-            if (q->name == p->name) pieces[f->npieces++] = (FieldPiece){ (uint8_t)q->value, (uint8_t)q->low, (uint8_t)q->at };
+            if (q->name == p->name)
+                pieces[f->npieces++] = (FieldPiece){ (uint8_t)q->value, (uint8_t)q->low, (uint8_t)q->at };
         }
         pieces += f->npieces;
     }
@@ -76,7 +77,8 @@ static void check_overlap(Elab *e, const Instr *a, const Instr *b)
     if (a->width != b->width || (a->match ^ b->match) & a->mask & b->mask) return;
     uint64_t both = a->match | b->match;
     unsigned before = error_count();
-    fail(e, b->span, "the encodings of '%s' and '%s' overlap: both match 0x%0*llx", a->name, b->name, (int)(a->width + 3) / 4, (unsigned long long)both);
+    fail(e, b->span, "the encodings of '%s' and '%s' overlap: both match 0x%0*llx", a->name, b->name,
+         (int)(a->width + 3) / 4, (unsigned long long)both);
     if (error_count() > before) note_at(a->span, "'%s' is here", a->name);
 }
 
@@ -91,7 +93,8 @@ void instr_table(Elab *e)
         bool good = true;
         for (uint32_t j = 0; j < n->list.n; j++) good &= fix_field(e, &in, format, n->list.data[j]);
         open_fields(&in, n, format);
-        for (uint32_t j = 0; j < e->d->instrs.n && good && enter_work(e, n->span); j++) check_overlap(e, &e->d->instrs.data[j], &in);
+        for (uint32_t j = 0; j < e->d->instrs.n && good && enter_work(e, n->span); j++)
+            check_overlap(e, &e->d->instrs.data[j], &in);
         if (good) n->at = vec_push(&e->d->instrs, in) + 1;
     }
 }
@@ -182,7 +185,8 @@ static void execute_all(Elab *e, const Node *n, Ref word)
         count++;
     }
     if (!count) fail(e, n->a->span, "found a word of %u bits, but no instruction has a format of that width", width);
-    if (!n->b && !complete(e, width)) fail(e, n->span, "the encodings of %u bits are not complete: add else { .. }", width);
+    if (!n->b && !complete(e, width))
+        fail(e, n->span, "the encodings of %u bits are not complete: add else { .. }", width);
     run_else(e, n, cond, count, group);
 }
 

@@ -1,5 +1,5 @@
-/* elaborate_loop.c: `iterate`. N iterations take N passes of the machine; the last of them also makes everything else that
- * the step does, and only that pass retires.
+/* elaborate_loop.c: `iterate`. N iterations take N passes of the machine; the last of them also makes everything else
+ * that the step does, and only that pass retires.
  *
  * A hidden counter tells the pass; while it is 0 the carried values are their initial expressions, afterwards those of
  * hidden registers, so nothing has to be reset but the counter. All effects that may happen together with an inner pass
@@ -108,7 +108,8 @@ static void run_inner(Elab *e, Iterate *it)
 /* Is this the last pass? */
 static Ref last_pass(Elab *e, const Iterate *it)
 {
-    Ref last = it->count ? ir_eq(e->c, it->count->now, ir_const(e->c, it->count->width, (uint64_t)it->passes - 1)) : ir_const(e->c, 1, 1);
+    Ref last = it->count ? ir_eq(e->c, it->count->now, ir_const(e->c, it->count->width, (uint64_t)it->passes - 1))
+                         : ir_const(e->c, 1, 1);
     Ref until = it->n->c ? eval_bits(e, it->n->c, 1) : 0;
     return until ? ir_or(e->c, last, until) : last;
 }

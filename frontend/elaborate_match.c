@@ -70,7 +70,8 @@ bool match_arms(Elab *e, const Node *n, Arms *arms)
         return false;
     }
     Patterns seen = { 0 };
-    *arms = (Arms){ xalloc((n->list.n + 1) * sizeof *arms->arm), xalloc((n->list.n + 1) * sizeof *arms->cond), 0, ++e->groups };
+    *arms = (Arms){ xalloc((n->list.n + 1) * sizeof *arms->arm), xalloc((n->list.n + 1) * sizeof *arms->cond), 0,
+                    ++e->groups };
     bool good = true, other = false;
     for (uint32_t i = 0; i < n->list.n; i++) {
         const Node *arm = n->list.data[i];

@@ -7,7 +7,9 @@ Path *path_child(Elab *e, Path *up, Ref lit, uint32_t group, uint32_t arm)
     uint64_t k;
     if (ir_is_const(e->c, lit, &k) && k) return up;
     Path *p = xalloc(sizeof *p);
-    *p = (Path){ .up = up, .lit = lit, .abs = ir_and(e->c, up->abs, lit), .group = group, .arm = arm, .depth = up->depth + 1 };
+    *p = (Path){
+        .up = up, .lit = lit, .abs = ir_and(e->c, up->abs, lit), .group = group, .arm = arm, .depth = up->depth + 1
+    };
     return p;
 }
 

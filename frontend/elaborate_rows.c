@@ -1,8 +1,9 @@
 /* elaborate_rows.c: reads and writes of files and memories.
  *
  * Two ways to name a row. By index (no base address): an index as wide as the row count is never out of range. By byte
- * address (`mem.uN[..]`): inside a memory whose base is a multiple of its size the row is a slice of the address, so that
- * the test whether it is inside costs no adder. What is outside or misaligned is a fault under the path of the access. */
+ * address (`mem.uN[..]`): inside a memory whose base is a multiple of its size the row is a slice of the address, so
+ * that the test whether it is inside costs no adder. What is outside or misaligned is a fault under the path of the
+ * access. */
 #include "elaborate.h"
 #include <string.h>
 
@@ -96,7 +97,9 @@ static Ref inside(Elab *e, const Info *s, Ref addr, Ref *offset, Span at)
     }
     *offset = bits && bits < w ? ir_slice(e->c, addr, 0, bits) : addr;
     Ref in = ir_const(e->c, 1, 1);
-    if (bits < w) in = ir_eq(e->c, bits ? ir_slice(e->c, addr, bits, w - bits) : addr, ir_const(e->c, w - bits, bits < 64 ? s->base >> bits : 0));
+    if (bits < w)
+        in = ir_eq(e->c, bits ? ir_slice(e->c, addr, bits, w - bits) : addr,
+                   ir_const(e->c, w - bits, bits < 64 ? s->base >> bits : 0));
     if (bits && size_of(s) < (bits < 64 ? 1ull << bits : 0)) in = ir_and(e->c, in, below(e, *offset, size_of(s), at));
     return in;
 }
@@ -124,7 +127,8 @@ static bool place_by_address(Elab *e, const Info *s, unsigned view, const Node *
     unsigned low = clog2(view / 8), row = clog2(s->row / 8);
     if (low) {
         e->path = path_child(e, saved, in, 0, 0);
-        fault_unless(e, ir_eq(e->c, window(e, addr, 0, low), ir_const(e->c, low, 0)), f->misaligned_code, f->misaligned, n->span);
+        fault_unless(e, ir_eq(e->c, window(e, addr, 0, low), ir_const(e->c, low, 0)), f->misaligned_code, f->misaligned,
+                     n->span);
         e->path = saved;
     }
     p->row = window(e, offset, row, index_width(s));
@@ -214,6 +218,8 @@ void rows_write(Elab *e, Info *s, unsigned view, const Node *index, const Node *
     bool good = place_of(e, s, view, index, true, &p);
     Ref data = eval_bits(e, value, view ? view : s->elem);
     if (!good || !data || !effect_allowed(e, at)) return;
-    Effect w = { .path = e->path, .index = p.row, .data = copies(e, s, data, at), .lanes = lanes_of(e, s, &p), .span = at };
+    Effect w = {
+        .path = e->path, .index = p.row, .data = copies(e, s, data, at), .lanes = lanes_of(e, s, &p), .span = at
+    };
     add_write(e, s, &w);
 }

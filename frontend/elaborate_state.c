@@ -19,9 +19,11 @@ static void find_views(const Node *n, const char *name, Views *v)
 {
     if (!n) return;
     const Node *t = n->kind == N_ASSIGN && n->a->kind == N_INDEX ? n->a->a : NULL;
-    if (n->kind == N_MEMBER && n->value && n->a->kind == N_NAME && n->a->decl && n->a->name == name && n->value > v->widest)
+    if (n->kind == N_MEMBER && n->value && n->a->kind == N_NAME && n->a->decl && n->a->name == name &&
+        n->value > v->widest)
         v->widest = (unsigned)n->value;
-    if (t && t->kind == N_MEMBER && t->value && t->a->decl && t->a->name == name && (!v->narrowest_write || t->value < v->narrowest_write))
+    if (t && t->kind == N_MEMBER && t->value && t->a->decl && t->a->name == name &&
+        (!v->narrowest_write || t->value < v->narrowest_write))
         v->narrowest_write = (unsigned)t->value;
     find_views(n->a, name, v);
     find_views(n->b, name, v);
@@ -52,7 +54,8 @@ static void init_rows(Elab *e, State *st, const Info *s, const Node *init)
     for (uint32_t i = 0; i < init->list.n; i++) {
         Big k;
         Ref r = 0;
-        if (eval_const(e, init->list.data[i], &k)) r = to_bits(e, (Val){ .kind = V_INT, .i = k }, s->elem, init->list.data[i]->span);
+        if (eval_const(e, init->list.data[i], &k))
+            r = to_bits(e, (Val){ .kind = V_INT, .i = k }, s->elem, init->list.data[i]->span);
         uint64_t bits = 0;
         if (r) ir_is_const(e->c, r, &bits);
         st->row_init[i / per] |= bits << (i % per * s->elem);
@@ -76,7 +79,8 @@ static bool init_value(Elab *e, const Info *s, const Node *n, uint64_t *value)
 
 static void init_register(Elab *e, State *st, const Info *s, const Node *init)
 {
-    bool symbol = init->kind == N_CALL && init->a->kind == N_MEMBER && init->list.n == 2 && init->list.data[0]->kind == N_STRING;
+    bool symbol =
+        init->kind == N_CALL && init->a->kind == N_MEMBER && init->list.n == 2 && init->list.data[0]->kind == N_STRING;
     const Node *value = symbol ? init->list.data[1] : init;
     if (init->kind == N_MEMBER && init->a->kind == N_NAME && !strcmp(init->a->name, "image")) {
         st->init = INIT_ENTRY;
@@ -97,7 +101,9 @@ static void init_register(Elab *e, State *st, const Info *s, const Node *init)
 static HomeHint home_of(const Node *hint)
 {
     if (!hint) return HOME_AUTO;
-    return !strcmp(hint->name, "deltanet") ? HOME_DELTANET : !strcmp(hint->name, "attention") ? HOME_ATTENTION : HOME_WEIGHTS;
+    return !strcmp(hint->name, "deltanet")    ? HOME_DELTANET
+           : !strcmp(hint->name, "attention") ? HOME_ATTENTION
+                                              : HOME_WEIGHTS;
 }
 
 /* ---- registers and inputs ---- */
@@ -119,7 +125,11 @@ static void declare_register(Elab *e, Info *s)
 {
     Node *n = s->decl;
     if (!set_alignment(e, s)) return;
-    State st = { .name = n->name, .kind = n->kind == N_INPUT ? ST_HOST : ST_REG, .width = s->elem - s->shift, .rows = 1, .span = n->name_span };
+    State st = { .name = n->name,
+                 .kind = n->kind == N_INPUT ? ST_HOST : ST_REG,
+                 .width = s->elem - s->shift,
+                 .rows = 1,
+                 .span = n->name_span };
     st.lane = s->row = st.width;
     st.home = home_of(n->d);
     if (n->kind == N_REG && n->c) init_register(e, &st, s, n->c);
@@ -155,7 +165,8 @@ static bool set_geometry(Elab *e, Info *s, unsigned *lane)
     }
     unsigned per = s->row / s->elem;
     if (count % per || (s->has_base && s->base % (s->row / 8))) {
-        fail(e, n->b->span, "the memory is read as u%u: its base and size must be multiples of %u elements", s->row, per);
+        fail(e, n->b->span, "the memory is read as u%u: its base and size must be multiples of %u elements", s->row,
+             per);
         return false;
     }
     s->rows = (uint32_t)(count / per);
@@ -186,13 +197,21 @@ static void declare_rows(Elab *e, Info *s)
     Node *n = s->decl;
     unsigned lane;
     if (!set_geometry(e, s, &lane)) return;
-    State st = { .name = n->name, .kind = n->kind == N_FILE ? ST_FILE : ST_MEM, .width = s->row, .rows = s->rows, .lane = lane,
-                 .base = s->base, .span = n->name_span, .home = home_of(n->d),
+    State st = { .name = n->name,
+                 .kind = n->kind == N_FILE ? ST_FILE : ST_MEM,
+                 .width = s->row,
+                 .rows = s->rows,
+                 .lane = lane,
+                 .base = s->base,
+                 .span = n->name_span,
+                 .home = home_of(n->d),
                  .forward = n->forward };
     hard_row(e, &st, s);
     if (n->c && n->c->kind == N_NAME && !n->c->decl) {
         st.init = INIT_IMAGE;
-        if (!s->has_base) fail(e, n->c->span, "the memory '%s' has no base address to fill it from the image: add 'at BASE'", n->name);
+        if (!s->has_base)
+            fail(e, n->c->span, "the memory '%s' has no base address to fill it from the image: add 'at BASE'",
+                 n->name);
     } else if (n->c) {
         init_rows(e, &st, s, n->c);
     }

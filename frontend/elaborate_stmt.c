@@ -56,7 +56,8 @@ static void exec_return(Elab *e, const Node *n)
 }
 
 /* Runs an arm under its own path; tells where it began and ended. */
-static void exec_arm(Elab *e, const Node *block, Path *saved, Ref cond, uint32_t group, uint32_t arm, Path **start, Path **end)
+static void exec_arm(Elab *e, const Node *block, Path *saved, Ref cond, uint32_t group, uint32_t arm, Path **start,
+                     Path **end)
 {
     *start = e->path = path_child(e, saved, cond, group, arm);
     if (block && block->kind == N_IF) exec(e, block);
@@ -112,7 +113,8 @@ static void exec_for(Elab *e, const Node *n)
 static void exec_fault(Elab *e, const Node *n)
 {
     Big code;
-    if (eval_const_in(e, n->a, 0, UINT32_MAX, "the fault's code", &code)) emit_fault(e, (uint64_t)code, n->name, e->path, n->span);
+    if (eval_const_in(e, n->a, 0, UINT32_MAX, "the fault's code", &code))
+        emit_fault(e, (uint64_t)code, n->name, e->path, n->span);
 }
 
 static void exec_node(Elab *e, const Node *n)

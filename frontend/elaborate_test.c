@@ -141,6 +141,7 @@ void elaborate_tests(Elab *e)
     e->path = e->root;
     for (int k = 0; k < 2; k++)
         for (uint32_t i = 0; i < both[k]->n && !e->stop; i++)
-            if (both[k]->data[i]->kind == N_TEST && both[k]->data[i]->span.file == e->p->root) test_block(e, both[k]->data[i]);
+            if (both[k]->data[i]->kind == N_TEST && both[k]->data[i]->span.file == e->p->root)
+                test_block(e, both[k]->data[i]);
     e->no_effects = false;
 }

@@ -1,6 +1,6 @@
-/* elaborate_unused.c: functions and procedures that nothing calls are elaborated once with unknown arguments, into a circuit
- * that is thrown away, so that their errors show. Those with parameters of type u or const have no single meaning
- * and are left out. */
+/* elaborate_unused.c: functions and procedures that nothing calls are elaborated once with unknown arguments, into a
+ * circuit that is thrown away, so that their errors show. Those with parameters of type u or const have no single
+ * meaning and are left out. */
 #include "elaborate.h"
 
 /* A value of which nothing is known but its width. */
@@ -8,8 +8,11 @@ static Val unknown_value(Elab *e, unsigned width)
 {
     const char *text = xfmt("unknown.%u", width);
     for (uint32_t i = 0; i < e->c->states.n; i++)
-        if (e->c->states.data[i].name == intern(text, __builtin_strlen(text))) return bits_val(e, ir_read(e->c, i, 0, (Span){ 0 }));
-    State st = { .name = intern(text, __builtin_strlen(text)), .kind = ST_REG, .width = width, .lane = width, .rows = 1 };
+        if (e->c->states.data[i].name == intern(text, __builtin_strlen(text)))
+            return bits_val(e, ir_read(e->c, i, 0, (Span){ 0 }));
+    State st = {
+        .name = intern(text, __builtin_strlen(text)), .kind = ST_REG, .width = width, .lane = width, .rows = 1
+    };
     return bits_val(e, ir_read(e->c, vec_push(&e->c->states, st), 0, (Span){ 0 }));
 }
 

@@ -6,12 +6,14 @@
 #define TAPEOUT_FRONTEND_H
 #include "ir.h"
 
-/* One `-D NAME=VALUE` of the command line: overrides a `param`. The value is written as in the language ("0x80", "64 KiB"). */
+/* One `-D NAME=VALUE` of the command line: overrides a `param`. The value is written as in the language ("0x80", "64
+ * KiB"). */
 typedef struct {
     const char *name, *value;
 } Define;
 
-/* One field of an instruction that its encoding leaves open. Piece p: bits [hi:lo] of the field stand at word bit `at` upwards. */
+/* One field of an instruction that its encoding leaves open. Piece p: bits [hi:lo] of the field stand at word bit `at`
+ * upwards. */
 typedef struct {
     uint8_t hi, lo, at;
 } FieldPiece;
@@ -22,7 +24,8 @@ typedef struct {
     unsigned npieces;
 } InstrField;
 
-/* One row of the disassembly table: a word w of `width` bits is this instruction iff (w & mask) == match. No two rows overlap. */
+/* One row of the disassembly table: a word w of `width` bits is this instruction iff (w & mask) == match. No two rows
+ * overlap. */
 typedef struct {
     const char *name, *syntax; /* syntax: the assembly string, with {field} */
     unsigned width;
@@ -69,19 +72,22 @@ typedef struct {
 /* Loads `path` and what it imports. NULL after at least one printed error (error_count() of dsl.h says how many).
  * A file without a machine (a library) gives an empty circuit and its constant tests. */
 Design *design_load(const char *path, const Define *defines, unsigned ndefines);
-/* The same for a text of `len` bytes with a NUL behind it, imports relative to the working directory: for the fuzzer. */
+/* The same for a text of `len` bytes with a NUL behind it, imports relative to the working directory: for the
+ * fuzzer. */
 Design *design_load_text(const char *name, const char *text, size_t len);
 
 /* ---- testblock.c ---- */
-/* What a level of the pipeline offers so that test blocks run on it. `step` makes one pass of the machine (not necessarily a
- * retired step) and returns the events as sim_step does, in the numbering of the `emits` of the circuit given to test_run. */
+/* What a level of the pipeline offers so that test blocks run on it. `step` makes one pass of the machine (not
+ * necessarily a retired step) and returns the events as sim_step does, in the numbering of the `emits` of the circuit
+ * given to test_run. */
 typedef struct {
     void *ctx;
     uint64_t (*get)(void *ctx, uint32_t state, uint32_t row);
     void (*set)(void *ctx, uint32_t state, uint32_t row, uint64_t value);
     uint32_t (*step)(void *ctx, const Event **events, bool *retired);
 } TestLevel;
-/* Runs one test from the level's initial state. NULL when it passed, or what failed; *where is the place in the source. */
+/* Runs one test from the level's initial state. NULL when it passed, or what failed; *where is the place in the
+ * source. */
 const char *test_run(const TestCase *t, const Circuit *c, const TestLevel *level, Span *where);
 /* The same on a fresh interpreter of c (optimised or not). */
 const char *test_run_sim(const TestCase *t, const Circuit *c, Span *where);

@@ -85,7 +85,8 @@ static const char *do_steps(Run *r, const TestAction *a)
     uint64_t done = 0;
     for (uint32_t passes = 0; done < a->value; passes++) {
         if (r->exited || r->faulted) return xfmt("%s before step %llu", ended(r), (unsigned long long)done + 1);
-        if (passes == MAX_PASSES) return xfmt("step %llu is not done after %d passes", (unsigned long long)done + 1, MAX_PASSES);
+        if (passes == MAX_PASSES)
+            return xfmt("step %llu is not done after %d passes", (unsigned long long)done + 1, MAX_PASSES);
         done += pass(r);
     }
     return NULL;
@@ -112,8 +113,8 @@ static const char *do_state(Run *r, const TestAction *a)
     }
     if (((now & a->mask) == a->value) != a->negate) return NULL;
     unsigned shift = a->mask ? (unsigned)__builtin_ctzll(a->mask) : 0;
-    return xfmt("found 0x%llx, expected %s0x%llx", (unsigned long long)((now & a->mask) >> shift), a->negate ? "anything but " : "",
-                (unsigned long long)(a->value >> shift));
+    return xfmt("found 0x%llx, expected %s0x%llx", (unsigned long long)((now & a->mask) >> shift),
+                a->negate ? "anything but " : "", (unsigned long long)(a->value >> shift));
 }
 
 /* Text with everything that does not print as an escape. */
@@ -148,8 +149,14 @@ static const char *do_action(Run *r, const TestAction *a)
     case TEST_STEP: return do_steps(r, a);
     case TEST_RUN: return do_run(r);
     case TEST_OUTPUT: return do_output(r, a);
-    case TEST_EXIT: return r->exited && r->status == a->value ? NULL : xfmt("%s, expected exit %llu", ended(r), (unsigned long long)a->value);
-    case TEST_FAULT: return r->faulted && r->status == a->value ? NULL : xfmt("%s, expected fault %llu", ended(r), (unsigned long long)a->value);
+    case TEST_EXIT:
+        return r->exited && r->status == a->value
+                   ? NULL
+                   : xfmt("%s, expected exit %llu", ended(r), (unsigned long long)a->value);
+    case TEST_FAULT:
+        return r->faulted && r->status == a->value
+                   ? NULL
+                   : xfmt("%s, expected fault %llu", ended(r), (unsigned long long)a->value);
     case TEST_CONST: return a->value ? NULL : "the expectation does not hold";
     }
     return "unknown action";
