@@ -95,6 +95,10 @@ static Big enumerator(Elab *e, Node *decl, uint32_t upto, Big *most)
         const Node *n = decl->list.data[i];
         Big v = next;
         if (n->a && !eval_const_in(e, n->a, 0, (Big)UINT64_MAX, "the value", &v)) v = next;
+        if (v > (Big)UINT64_MAX) {
+            fail(e, n->span, "the value %s does not fit into u64", big_text(v));
+            v = 0;
+        }
         if (i == upto) result = v;
         if (v > *most) *most = v;
         next = v + 1;

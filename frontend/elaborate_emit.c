@@ -205,16 +205,20 @@ static void write_port(Elab *e, const Slot *s, uint32_t state)
 }
 
 /* ---- emits ---- */
-/* A fault is known by its message, made a word; by its code too when two share the message. */
-static const char *fault_name(Elab *e, const Sink *s)
+static bool fault_taken(const Elab *e, const char *name)
 {
-    char *name = xstrdup(s->message);
-    for (char *p = name; *p; p++) *p = isalnum((unsigned char)*p) ? *p : '_';
-    if (!*name) name = xfmt("fault");
-    bool taken = false;
     for (uint32_t i = 0; i < e->c->emits.n; i++)
-        taken |= e->c->emits.data[i].role == EMIT_FAULT && !strcmp(e->c->emits.data[i].name, name);
-    if (taken) name = xfmt("%s_%llu_%u", name, (unsigned long long)s->code, e->c->emits.n);
+        if (e->c->emits.data[i].role == EMIT_FAULT && !strcmp(e->c->emits.data[i].name, name)) return true;
+    return false;
+}
+
+/* A fault is known by its message, made a word; by a number too when another has that name. */
+static const char *fault_name(const Elab *e, const Sink *s)
+{
+    char *word = xstrdup(s->message), *name = word;
+    for (char *p = word; *p; p++) *p = isalnum((unsigned char)*p) ? *p : '_';
+    if (!*word) name = word = xfmt("fault");
+    for (uint64_t k = s->code; fault_taken(e, name); k++) name = xfmt("%s_%llu", word, (unsigned long long)k);
     return intern(name, strlen(name));
 }
 
