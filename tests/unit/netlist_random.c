@@ -1,0 +1,411 @@
+/* netlist_random.c: random circuits from a seed, made op by op without folding. The text form must read back as the same text, and
+ * the circuit read back, the circuit folded (dce alone) and the optimised circuit must do what the first one does: the same
+ * events, `retire` and states, for random states and host inputs over some steps.
+ *   netlist_random [FIRST_SEED [COUNT]]     one seed with its text: netlist_random SEED 1 */
+#include "../../frontend/passes.h"
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COUNT = 5000, BATCH = 250, STARTS = 6, STEPS = 5, VARIANTS = 4 };
+
+/* What all circuits of a run amount to, shared with the child processes. */
+typedef struct {
+    uint64_t seed, reads, merged, ops, optimised;
+} Totals;
+
+static Totals *totals;
+static uint64_t rng;
+
+static uint64_t random64(void)
+{
+    rng += 0x9e3779b97f4a7c15ull;
+    uint64_t z = rng;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    return z ^ z >> 31;
+}
+
+static unsigned below(unsigned n) { return (unsigned)(random64() % n); }
+static bool chance(unsigned percent) { return below(100) < percent; }
+
+/* Full range, or a value at an end, or a small one: where mistakes are. */
+static uint64_t random_value(unsigned width)
+{
+    switch (below(4)) {
+    case 0: return random64() & mask64(width);
+    case 1: return below(4) & mask64(width);
+    case 2: return (0 - (uint64_t)below(3)) & mask64(width);
+    default: return 1ull << below(width);
+    }
+}
+
+/* ---- states ---- */
+
+static unsigned random_width(void)
+{
+    static const uint8_t often[] = {1, 1, 2, 3, 5, 8, 8, 16, 32, 64};
+    return chance(80) ? often[below(sizeof often)] : 1 + below(64);
+}
+
+static State random_state(unsigned i)
+{
+    State s = {.name = xfmt("s%u", i), .kind = chance(40) ? ST_REG : (StateKind)below(4), .width = random_width(), .rows = 1};
+    s.name = intern(s.name, strlen(s.name));
+    if (s.kind == ST_FILE) s.rows = 1 + below(20);
+    if (s.kind == ST_MEM) s.rows = chance(80) ? 65 + below(100) : 1 + below(64);
+    s.lane = s.width % 4 == 0 && s.width / 4 <= 64 && chance(50) ? s.width / (chance(50) ? 4 : 2) : s.width;
+    if (s.kind != ST_HOST && chance(25)) {
+        s.has_hard = true;
+        s.hard_row = below(s.rows);
+        s.hard_value = random_value(s.width);
+    }
+    s.forward = s.kind != ST_HOST && chance(20);
+    if (chance(30)) {
+        s.init = INIT_ROWS;
+        s.nrow_init = 1 + below(s.rows);
+        s.row_init = xalloc(s.nrow_init * sizeof *s.row_init);
+        for (uint32_t r = 0; r < s.nrow_init; r++) s.row_init[r] = random_value(s.width);
+    }
+    return s;
+}
+
+/* ---- values ---- */
+
+/* `rank` of a value: 1 + the highest forward state it reads, so that no forward write depends on its own READ. */
+static struct {
+    Circuit *c;
+    VEC(uint32_t) rank;
+    uint32_t limit; /* pick() takes values of at most this rank */
+} g;
+
+static Ref put(OpKind kind, unsigned width, uint64_t imm, unsigned n, const Ref *args)
+{
+    const char *bad = op_check(g.c, kind, width, imm, n, args);
+    if (bad) die("generated %s: %s", op_name[kind], bad);
+    Op op = {.kind = (uint8_t)kind, .width = (uint8_t)width, .nargs = n, .imm = imm};
+    uint32_t rank = kind == OP_READ && g.c->states.data[imm].forward ? (uint32_t)imm + 1 : 0;
+    for (unsigned i = 0; i < n; i++)
+        if (g.rank.data[args[i]] > rank) rank = g.rank.data[args[i]];
+    vec_push(&g.rank, rank);
+    return ir_raw(g.c, &op, args, false);
+}
+
+static Ref put1(OpKind kind, unsigned width, uint64_t imm, Ref a) { return put(kind, width, imm, 1, &a); }
+static Ref put2(OpKind kind, unsigned width, Ref a, Ref b) { return put(kind, width, 0, 2, (Ref[]){a, b}); }
+
+/* Any value, more often a recent one. */
+static Ref any_value(void)
+{
+    for (int tries = 0; tries < 40; tries++) {
+        uint32_t n = g.c->ops.n - 1, span = chance(50) && n > 12 ? 12 : n;
+        Ref r = n ? g.c->ops.n - 1 - below(span) : 0;
+        if (r && g.rank.data[r] <= g.limit && (op_at(g.c, r)->kind != OP_CONST || chance(5))) return r;
+    }
+    return put(OP_CONST, 8, random64() & 255, 0, NULL);
+}
+
+/* A value of that width: an existing one, a constant, or an existing one cut or widened. */
+static Ref pick(unsigned width)
+{
+    for (int tries = 0; tries < 25; tries++) {
+        Ref r = any_value();
+        if (op_at(g.c, r)->width == width) return r;
+    }
+    if (chance(4)) return put(OP_CONST, width, random_value(width), 0, NULL);
+    Ref r = any_value();
+    unsigned w = op_at(g.c, r)->width;
+    if (w == width) return r;
+    if (w > width) return put1(OP_SLICE, width, chance(60) ? 0 : below(w - width + 1), r);
+    return put1(chance(20) ? OP_ZEXT : OP_SEXT, width, 0, r);
+}
+
+/* A bit that is likely to be independent of the others: long conjunctions are soon constant. */
+static Ref bit(void)
+{
+    for (int tries = 0; tries < 8; tries++) {
+        Ref r = 1 + below(g.c->ops.n > 1 ? g.c->ops.n - 1 : 1);
+        if (r >= g.c->ops.n || g.rank.data[r] > g.limit || op_at(g.c, r)->kind != OP_READ) continue;
+        unsigned w = op_at(g.c, r)->width;
+        return w == 1 ? r : put1(OP_SLICE, 1, below(w < 3 ? w : 3), r);
+    }
+    return pick(1);
+}
+
+static Ref condition(void)
+{
+    Ref a;
+    switch (below(8)) {
+    case 0: a = pick(1 + below(3)); return put2(OP_EQ, 1, a, put(OP_CONST, op_at(g.c, a)->width, random_value(op_at(g.c, a)->width), 0, NULL));
+    case 1: return put1(OP_NOT, 1, 0, bit());
+    case 2: return put2(OP_AND, 1, bit(), bit());
+    case 3: return put2(OP_OR, 1, bit(), pick(1));
+    case 4: return pick(1);
+    default: return bit();
+    }
+}
+
+static Ref read_state(uint32_t s)
+{
+    const State *st = &g.c->states.data[s];
+    if (st->kind == ST_REG || st->kind == ST_HOST) return put(OP_READ, st->width, s, 0, NULL);
+    unsigned w = clog2(st->rows) ? clog2(st->rows) : 1;
+    return put1(OP_READ, st->width, s, pick(w));
+}
+
+static uint32_t readable_state(void)
+{
+    uint32_t s = below(g.c->states.n);
+    for (int i = 0; i < 20 && g.c->states.data[s].forward && s + 1 > g.limit; i++) s = below(g.c->states.n);
+    return s;
+}
+
+/* Conditions that exclude each other as functions of any values: a decoder, a chain of priorities, or either under a guard. */
+static unsigned exclusive(Ref *cond)
+{
+    unsigned n = 2 + below(4);
+    Ref x = pick(3), rest = condition();
+    unsigned first = below(8);
+    bool decoder = chance(50), guarded = chance(40);
+    for (unsigned i = 0; i < n; i++) {
+        if (decoder) {
+            cond[i] = put2(OP_EQ, 1, x, put(OP_CONST, 3, (first + i) & 7, 0, NULL));
+            if (chance(30)) cond[i] = put2(OP_AND, 1, cond[i], condition());
+        } else {
+            Ref own = condition();
+            cond[i] = put2(OP_AND, 1, rest, own);
+            rest = put2(OP_AND, 1, rest, put1(OP_NOT, 1, 0, own));
+        }
+    }
+    Ref guard = guarded ? condition() : 0;
+    for (unsigned i = 0; guarded && i < n; i++) cond[i] = put2(OP_AND, 1, guard, cond[i]);
+    return n;
+}
+
+static Ref pmux(unsigned width)
+{
+    Ref cond[8], arm[16];
+    unsigned n = exclusive(cond);
+    for (unsigned i = 0; i < n; i++) {
+        arm[2 * i] = cond[i];
+        arm[2 * i + 1] = pick(width);
+    }
+    return put(OP_PMUX, width, 0, 2 * n, arm);
+}
+
+/* Two reads of one memory, each in its own arm. */
+static Ref two_reads(void)
+{
+    for (uint32_t s = 0; s < g.c->states.n; s++) {
+        const State *st = &g.c->states.data[s];
+        if (st->kind != ST_MEM || (st->forward && s + 1 > g.limit)) continue;
+        Ref cond = condition(), x = read_state(s), y = read_state(s);
+        if (chance(50)) x = put2(OP_ADD, st->width, x, pick(st->width));
+        return put(OP_MUX, st->width, 0, 3, (Ref[]){cond, x, y});
+    }
+    return any_value();
+}
+
+static Ref random_op(void)
+{
+    static const uint8_t plain[] = {OP_ADD, OP_SUB, OP_MUL, OP_AND, OP_OR, OP_XOR};
+    static const uint8_t shifts[] = {OP_SHL, OP_LSHR, OP_ASHR}, compares[] = {OP_EQ, OP_ULT, OP_SLT};
+    unsigned w = random_width();
+    switch (below(16)) {
+    case 0: case 1: return put2(plain[below(sizeof plain)], w, pick(w), pick(w));
+    case 2: return put2(shifts[below(sizeof shifts)], w, pick(w), chance(40) ? put(OP_CONST, 7, below(80), 0, NULL) : pick(random_width()));
+    case 3: return put2(compares[below(sizeof compares)], 1, pick(w), pick(w));
+    case 4: case 5: return put(OP_MUX, w, 0, 3, (Ref[]){condition(), pick(w), pick(w)});
+    case 6: case 7: return pmux(w);
+    case 8: w = 1 + below(32); return put2(OP_CAT, w + w / 2 + 1, pick(w), pick(w / 2 + 1));
+    case 9: return put1(OP_NOT, w, 0, pick(w));
+    case 10: return pick(w);
+    case 11: return two_reads();
+    case 12: return read_state(readable_state());
+    default: return condition();
+    }
+}
+
+/* ---- writes and emits ---- */
+
+static void random_write(uint32_t s)
+{
+    const State *st = &g.c->states.data[s];
+    g.limit = st->forward ? s : g.c->states.n;
+    Write w = {.state = s, .en = condition()};
+    if (chance(40)) w.en = put2(OP_AND, 1, w.en, condition());
+    if (st->kind != ST_REG) w.index = pick(clog2(st->rows) ? clog2(st->rows) : 1);
+    w.data = chance(30) ? pmux(st->width) : pick(st->width);
+    if (st->lane != st->width) w.lanes = pick(st->width / st->lane);
+    vec_push(&g.c->writes, w);
+}
+
+static void random_emit(unsigned i)
+{
+    static const EmitRole roles[] = {EMIT_OUTPUT, EMIT_EXIT, EMIT_FAULT};
+    Emit e = {.role = roles[below(3)], .name = xfmt("e%u", i), .en = condition()};
+    e.name = intern(e.name, strlen(e.name));
+    if (e.role == EMIT_FAULT) e.message = "a fault";
+    if (e.role != EMIT_FAULT && chance(80)) e.payload = chance(40) ? pmux(8) : pick(8);
+    vec_push(&g.c->emits, e);
+}
+
+static Circuit *random_circuit(void)
+{
+    memset(&g, 0, sizeof g);
+    g.c = circuit_new("random");
+    vec_push(&g.rank, 0);
+    unsigned nstates = 4 + below(6);
+    for (unsigned i = 0; i < nstates; i++) vec_push(&g.c->states, random_state(i));
+    g.limit = chance(30) ? nstates : below(nstates);
+    for (uint32_t i = 0; i < nstates; i++)
+        if (g.c->states.data[i].kind == ST_REG || g.c->states.data[i].kind == ST_HOST) read_state(i);
+    for (unsigned n = 20 + below(100); n > 0; n--) {
+        random_op();
+        if (chance(20)) g.limit = below(nstates + 1);
+    }
+    for (uint32_t i = 0; i < nstates; i++)
+        if (g.c->states.data[i].kind != ST_HOST && chance(80)) random_write(i);
+    g.limit = nstates;
+    for (unsigned n = 1 + below(4); n > 0; n--) random_emit(n);
+    g.c->retire = condition();
+    const char *bad = circuit_check(g.c);
+    if (bad) die("generated: %s", bad);
+    return g.c;
+}
+
+/* ---- comparison ---- */
+
+static char *printed(const Circuit *c)
+{
+    char *text;
+    size_t size;
+    FILE *f = open_memstream(&text, &size);
+    if (!f) die("out of memory");
+    circuit_print(c, f);
+    fclose(f);
+    return text;
+}
+
+static Circuit *read_back(const Circuit *c)
+{
+    const char *err, *text = printed(c);
+    Circuit *d = circuit_parse(text, &err);
+    if (!d) die("its text does not read back: %s", err);
+    if (strcmp(text, printed(d))) die("its text reads back as another one");
+    return d;
+}
+
+static const char *const variant_name[VARIANTS] = {"as made", "read back", "folded", "optimised"};
+
+static void set_all(Sim **s, const Circuit *c, bool host_only)
+{
+    for (uint32_t i = 0; i < c->states.n; i++) {
+        const State *st = &c->states.data[i];
+        if (host_only && st->kind != ST_HOST) continue;
+        for (uint32_t r = 0; r < st->rows; r++) {
+            uint64_t v = st->has_hard && st->hard_row == r ? st->hard_value : random_value(st->width);
+            for (int k = 0; k < VARIANTS; k++) sim_set(s[k], i, r, v);
+        }
+    }
+}
+
+typedef struct {
+    const Event *event;
+    uint32_t n;
+    bool retired;
+} Outcome;
+
+static void compare_events(const Circuit *c, const Circuit *d, const Outcome *x, const Outcome *y, const char *who)
+{
+    if (x->n != y->n || x->retired != y->retired) die("%s: %u events, not %u", who, y->n, x->n);
+    for (uint32_t i = 0; i < x->n; i++) {
+        const Event *e = &x->event[i], *f = &y->event[i];
+        const char *a = c->emits.data[e->emit].name, *b = d->emits.data[f->emit].name;
+        if (e->role != f->role || a != b || e->payload != f->payload)
+            die("%s: event %s %llx, not %s %llx", who, b, (unsigned long long)f->payload, a, (unsigned long long)e->payload);
+    }
+}
+
+static void compare_states(const Circuit *c, const Sim *x, const Sim *y, const char *who)
+{
+    for (uint32_t i = 0; i < c->states.n; i++)
+        for (uint32_t r = 0; r < c->states.data[i].rows; r++)
+            if (sim_get(x, i, r) != sim_get(y, i, r))
+                die("%s: %s[%u] is %llx, not %llx", who, c->states.data[i].name, r, (unsigned long long)sim_get(y, i, r),
+                    (unsigned long long)sim_get(x, i, r));
+}
+
+static void compare_step(Circuit **c, Sim **s)
+{
+    Outcome out[VARIANTS];
+    for (int k = 0; k < VARIANTS; k++) {
+        out[k].n = sim_step(s[k], &out[k].event, &out[k].retired);
+        compare_events(c[0], c[k], &out[0], &out[k], variant_name[k]);
+    }
+}
+
+/* Reads of large memories: what the `ports` pass is to reduce. */
+static unsigned count_reads(const Circuit *c)
+{
+    unsigned n = 0;
+    for (Ref r = 1; r < c->ops.n; r++) n += op_at(c, r)->kind == OP_READ && c->states.data[op_at(c, r)->imm].rows > 64;
+    return n;
+}
+
+static void test_seed(uint64_t seed, bool show)
+{
+    rng = seed * 0xd1342543de82ef95ull + 1;
+    Circuit *c[VARIANTS];
+    c[0] = random_circuit();
+    if (show) circuit_print(c[0], stdout);
+    c[1] = read_back(c[0]);
+    c[2] = pass_dce(c[0]);
+    c[3] = circuit_optimize(c[1]);
+    read_back(c[3]);
+    if (show) circuit_print(c[2], stdout), circuit_print(c[3], stdout);
+    totals->reads += count_reads(c[2]), totals->merged += count_reads(c[2]) - count_reads(c[3]);
+    totals->ops += c[2]->ops.n, totals->optimised += c[3]->ops.n;
+    Sim *s[VARIANTS];
+    for (int k = 0; k < VARIANTS; k++) s[k] = sim_new(c[k], NULL);
+    for (int start = 0; start < STARTS; start++) {
+        if (start) set_all(s, c[0], false);
+        for (int step = 0; step < STEPS; step++) {
+            set_all(s, c[0], true);
+            compare_step(c, s);
+        }
+        for (int k = 1; k < VARIANTS; k++) compare_states(c[0], s[0], s[k], variant_name[k]);
+    }
+    for (int k = 0; k < VARIANTS; k++) sim_free(s[k]);
+}
+
+/* A process per batch: what circuits leave in memory goes with it, and a `die` costs only one batch. */
+static bool run_batch(uint64_t first, uint64_t count, bool show)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        for (uint64_t i = 0; i < count; i++) test_seed(totals->seed = first + i, show);
+        fflush(stdout);
+        _exit(0);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) die("fork failed");
+    if (status) printf("seed %llu fails\n", (unsigned long long)totals->seed);
+    return !status;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT;
+    totals = mmap(NULL, sizeof *totals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (totals == MAP_FAILED) die("out of memory");
+    bool well = true;
+    for (uint64_t i = 0; i < count; i += BATCH) well &= run_batch(first + i, count - i < BATCH ? count - i : BATCH, count == 1);
+    printf("%llu reads of large memories, %llu merged; %llu values, %llu optimised\n", (unsigned long long)totals->reads,
+           (unsigned long long)totals->merged, (unsigned long long)totals->ops, (unsigned long long)totals->optimised);
+    if (count >= COUNT && totals->merged < count / 100) well = false, printf("too few merges to have tested them\n");
+    return well ? 0 : 1;
+}
