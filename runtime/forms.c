@@ -160,13 +160,16 @@ uint32_t forms_add(Forms *f, const Basis *basis, const int32_t *col, const float
     return intern_form(f, first, bias);
 }
 
-uint32_t forms_add_part(Forms *to, const Forms *f, uint32_t i)
+static uint32_t add_entries(Forms *to, const Forms *f, uint32_t i, float bias)
 {
     reserve(to);
     uint32_t first = to->e.n;
     for (uint32_t k = f->start[i]; k < f->start[i + 1]; k++) vec_push(&to->e, f->e.data[k]);
-    return intern_form(to, first, 0);
+    return intern_form(to, first, bias);
 }
+
+uint32_t forms_add_form(Forms *to, const Forms *f, uint32_t i) { return add_entries(to, f, i, f->bias[i]); }
+uint32_t forms_add_part(Forms *to, const Forms *f, uint32_t i) { return add_entries(to, f, i, 0); }
 
 void forms_copy(Forms *to, const Forms *f, uint32_t i)
 {

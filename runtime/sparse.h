@@ -4,6 +4,7 @@
  *   gates.c       finding the forms that are on: sums
  *   ands.c        the same for ANDs
  *   mlp.c         a SwiGLU block
+ *   lut.c         its units with few inputs
  *   delta.c       a Gated DeltaNet layer: heads, their state, reads and writes
  *   sparse.c      norms, embedding, output head, the Backend
  *
@@ -59,7 +60,8 @@ void forms_init(Forms *f);
 uint32_t forms_add(Forms *f, const Basis *basis, const int32_t *col, const float *value, uint32_t n, float scale);
 /* Appends form i of another list, which must not be there yet. */
 void forms_copy(Forms *to, const Forms *f, uint32_t i);
-/* The form with the entries of form i of f and bias 0. */
+/* The form that equals form i of f; and the one with its entries and bias 0. */
+uint32_t forms_add_form(Forms *to, const Forms *f, uint32_t i);
 uint32_t forms_add_part(Forms *to, const Forms *f, uint32_t i);
 /* Renumbers the channels of all forms: at = map[at]. */
 void forms_remap(Forms *f, const uint32_t *map);
@@ -112,6 +114,7 @@ void gates_close(Gates *g);
 static inline bool gate_on(float v, bool zero_is_off) { return v > OFF_BELOW && !(zero_is_off && v == 0); }
 
 /* ---- ands.c ---- */
+bool form_is_and(const Forms *f, uint32_t i, bool zero_is_off, float *value); /* and its value when on */
 typedef struct Ands Ands;
 Ands *ands_new(Pool *p, uint32_t channels, uint32_t most, bool zero_is_off);
 /* Takes form i of f, called `name`, when it is an AND. */
@@ -123,9 +126,30 @@ void ands_close(Ands *a);
 
 /* ---- mlp.c ---- */
 typedef struct Mlp Mlp;
+/* Amounts to add to the stream: e[0 .. n), at = channel. */
+typedef struct {
+    const Entry *e;
+    uint32_t n;
+    uint64_t touched;
+} Patch;
 Mlp *mlp_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p); /* NULL: no MLP for this back end */
 void mlp_step(Mlp *l, Stream *s);
 void mlp_close(Mlp *l);
+/* For lut.c: what the units add, as a patch in `pool`; or noted down to be added with the rest of this token. */
+Patch mlp_patch(Mlp *l, const uint32_t *unit, uint32_t units, const Stream *s, Pool *pool);
+void mlp_compute(Mlp *l, const uint32_t *unit, uint32_t units, const Stream *s);
+
+/* ---- lut.c ---- */
+typedef struct Luts Luts;
+Luts *luts_make(Mlp *mlp, Pool *p);
+/* Whether a unit with these forms has few enough inputs; if so, puts it into a table. */
+bool lut_fits(const Forms *gate, uint32_t g, const Forms *up, uint32_t u);
+void luts_take(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Forms *up, uint32_t u);
+void luts_finish(Luts *t);
+uint32_t luts_count(const Luts *t);
+/* Appends the patches of all tables to due; returns the new count. */
+uint32_t luts_eval(Luts *t, const Stream *s, Patch *due, uint32_t n);
+void luts_close(Luts *t);
 
 /* ---- delta.c ---- */
 typedef struct Delta Delta;

@@ -1,0 +1,37 @@
+/* prove.h: the static proof that a chip is exact: from the chip file's weights alone (never from the circuit), sound bounds on every
+ * rounding of a pass, for every reachable input, in the chip's dtype and for any order of summation. dsl/numerics.md derives
+ * every bound and says what is assumed of the arithmetic.
+ *
+ *   prove.c         the pass through the layers, norms, residual stream; the report
+ *   prove_form.c    weight rows as affine forms over channels, rounding of a projection
+ *   prove_solve.c   ranges of integer values by bounds propagation and case split
+ *   prove_mlp.c     SwiGLU blocks        prove_delta.c   DeltaNet blocks and the invariant of the state
+ *   prove_vocab.c   embedding and argmax */
+#ifndef TAPEOUT_PROVE_H
+#define TAPEOUT_PROVE_H
+#include "../runtime/runtime.h"
+
+/* What is known of a channel after a block, for tests that compare it with runs. */
+typedef struct {
+    int32_t lo, hi;   /* every value is an integer in this range */
+} Band;
+
+typedef struct {
+    bool exact;           /* the verdict */
+    double worst;         /* the smallest margin: how much larger than needed the decisive quantity is, less 1 */
+    const char *refusal;  /* why it is not exact, NULL when it is; malloc'd */
+    /* bands[(2 * layer + (after the MLP)) + 1][channel], the embedding's first: [2 * layers + 1][hidden]; malloc'd, NULL unless asked for */
+    Band *bands;
+} Proof;
+
+typedef struct {
+    bool bands;           /* fill Proof.bands */
+    bool verbose;         /* every margin class and every unproved bit in the report */
+} ProveOptions;
+
+/* Proves the model and prints the report when `report` is not NULL. True when it is exact. */
+bool prove_run(const Model *m, const ProveOptions *o, FILE *report, Proof *out);
+void proof_free(Proof *p);
+/* The short form. */
+bool prove_model(const Model *m, FILE *report, double *worst);
+#endif

@@ -1,0 +1,272 @@
+/* lut.c: MLP units with few inputs, as look-up tables filled on demand.
+ *
+ * Units whose gate and up forms use at most MAX_INPUTS channels are gathered into tables with common inputs: the digits of an
+ * adder, the bits of a selector. What all units of a table add to the stream is a function of its inputs, so it is worked
+ * out once for each combination that occurs and remembered. A channel is one bit of the key; one that has been seen to be
+ * neither 0 nor 1 takes four (an integer in -8 .. 7). Anything else is computed, every time. */
+#include "sparse.h"
+#include <stdlib.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+enum { MAX_INPUTS = 16, FREE_UNION = 10, MAX_ENTRIES = 8192, CODE_BITS = 4, CODE_LOW = -8, CODE_HIGH = 7 };
+
+typedef struct {
+    uint32_t word, bits;
+    uint64_t mask;
+} Segment64;
+typedef struct Lut {
+    uint32_t nchannels, channel[MAX_INPUTS];
+    uint32_t nsegments;
+    Segment64 segment[MAX_INPUTS];
+    uint32_t nwide, wide[MAX_INPUTS]; /* channels that take four bits */
+    VEC(uint32_t) unit;
+    /* open addressing; patch.e NULL: free. Entries are kept apart by table, so that a full one can be emptied. */
+    uint32_t n, cap;
+    uint64_t *key;
+    Patch *patch;
+    Pool *entries;
+} Lut;
+struct Luts {
+    Mlp *mlp;
+    VEC(Lut *) lut;
+    Pool *pool;
+};
+
+/* ---- building ---- */
+static void add_channel(uint32_t *set, uint32_t *n, uint32_t c)
+{
+    for (uint32_t i = 0; i < *n && i <= MAX_INPUTS; i++)
+        if (set[i] == c) return;
+    if (*n <= MAX_INPUTS) set[(*n)++] = c;
+}
+
+/* The channels of both forms; more than MAX_INPUTS count as MAX_INPUTS + 1. */
+static uint32_t inputs(const Forms *gate, uint32_t g, const Forms *up, uint32_t u, uint32_t *set)
+{
+    uint32_t n = 0;
+    for (uint32_t k = gate->start[g]; k < gate->start[g + 1]; k++) add_channel(set, &n, gate->e.data[k].at);
+    for (uint32_t k = up->start[u]; k < up->start[u + 1]; k++) add_channel(set, &n, up->e.data[k].at);
+    return n;
+}
+
+bool lut_fits(const Forms *gate, uint32_t g, const Forms *up, uint32_t u)
+{
+    uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set);
+    return n > 0 && n <= MAX_INPUTS;
+}
+
+static uint32_t missing(const Lut *l, const uint32_t *set, uint32_t n)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        bool found = false;
+        for (uint32_t k = 0; k < l->nchannels; k++) found |= l->channel[k] == set[i];
+        count += !found;
+    }
+    return count;
+}
+
+/* The table that grows least; unrelated inputs share one only while it is small, since their combinations multiply. */
+static Lut *best_lut(Luts *t, const uint32_t *set, uint32_t n)
+{
+    Lut *best = NULL;
+    uint32_t least = MAX_INPUTS + 1;
+    for (uint32_t i = 0; i < t->lut.n; i++) {
+        Lut *l = t->lut.data[i];
+        uint32_t more = missing(l, set, n), all = l->nchannels + more;
+        if (all > MAX_INPUTS || (all > FREE_UNION && 2 * more > n) || more >= least) continue;
+        best = l;
+        least = more;
+    }
+    return best;
+}
+
+Luts *luts_make(Mlp *mlp, Pool *p)
+{
+    Luts *t = pool_alloc(p, sizeof *t);
+    t->mlp = mlp;
+    t->pool = p;
+    return t;
+}
+
+void luts_take(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Forms *up, uint32_t u)
+{
+    uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set);
+    Lut *l = best_lut(t, set, n);
+    if (!l) {
+        l = pool_alloc(t->pool, sizeof *l);
+        vec_push(&t->lut, l);
+    }
+    for (uint32_t i = 0; i < n; i++) add_channel(l->channel, &l->nchannels, set[i]);
+    vec_push(&l->unit, unit);
+}
+
+static bool is_wide(const Lut *l, uint32_t channel)
+{
+    for (uint32_t i = 0; i < l->nwide; i++)
+        if (l->wide[i] == channel) return true;
+    return false;
+}
+
+static void set_segments(Lut *l)
+{
+    l->nsegments = 0;
+    for (uint32_t i = 0; i < l->nchannels; i++) {
+        uint32_t c = l->channel[i], k = 0;
+        if (is_wide(l, c)) continue;
+        while (k < l->nsegments && l->segment[k].word != c >> 6) k++;
+        if (k == l->nsegments) l->segment[l->nsegments++] = (Segment64){c >> 6, 0, 0};
+        l->segment[k].mask |= 1ull << (c & 63);
+        l->segment[k].bits++;
+    }
+}
+
+static void empty(Lut *l, uint32_t cap)
+{
+    pool_free(l->entries);
+    l->entries = pool_new();
+    l->n = 0;
+    l->cap = cap;
+    l->key = xrealloc(l->key, cap * sizeof *l->key);
+    l->patch = xrealloc(l->patch, cap * sizeof *l->patch);
+    memset(l->patch, 0, cap * sizeof *l->patch);
+}
+
+void luts_finish(Luts *t)
+{
+    for (uint32_t i = 0; i < t->lut.n; i++) {
+        set_segments(t->lut.data[i]);
+        empty(t->lut.data[i], 64);
+    }
+}
+
+void luts_close(Luts *t)
+{
+    if (!t) return;
+    for (uint32_t i = 0; i < t->lut.n; i++) {
+        Lut *l = t->lut.data[i];
+        pool_free(l->entries);
+        free(l->key);
+        free(l->patch);
+        free(l->unit.data);
+    }
+    free(t->lut.data);
+}
+
+/* ---- one token ---- */
+static uint32_t slot_of(const Lut *l, uint64_t key)
+{
+    uint32_t k = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) & (l->cap - 1);
+    while (l->patch[k].e && l->key[k] != key) k = (k + 1) & (l->cap - 1);
+    return k;
+}
+
+static void grow(Lut *l)
+{
+    Lut old = *l;
+    l->key = NULL;
+    l->patch = NULL;
+    l->entries = NULL;
+    empty(l, old.cap * 4);
+    pool_free(l->entries);
+    l->entries = old.entries;
+    l->n = old.n;
+    for (uint32_t i = 0; i < old.cap; i++) {
+        if (!old.patch[i].e) continue;
+        uint32_t k = slot_of(l, old.key[i]);
+        l->key[k] = old.key[i];
+        l->patch[k] = old.patch[i];
+    }
+    free(old.key);
+    free(old.patch);
+}
+
+/* Channels that turn out to be no bits get their four; what has been remembered is under keys that no longer hold. */
+static void widen(Lut *l, const Stream *s)
+{
+    for (uint32_t i = 0; i < l->nchannels; i++) {
+        uint32_t c = l->channel[i];
+        if (s->odd[c >> 6] >> (c & 63) & 1 && !is_wide(l, c)) l->wide[l->nwide++] = c;
+    }
+    set_segments(l);
+    empty(l, 64);
+}
+
+static uint64_t extract(uint64_t x, uint64_t mask)
+{
+    uint64_t out = 0;
+    for (uint32_t k = 0; mask; mask &= mask - 1, k++) out |= (x >> __builtin_ctzll(mask) & 1) << k;
+    return out;
+}
+
+/* False when an input is no integer in -8 .. 7. Defined twice: with and without the instruction that gathers bits. */
+#define DEFINE_KEY(name, attribute, gather)                                                             \
+    attribute static bool name(const Lut *l, const Stream *s, uint64_t *out, uint64_t *odd)             \
+    {                                                                                                   \
+        uint64_t key = 0, strange = 0;                                                                  \
+        for (uint32_t i = 0; i < l->nsegments; i++) {                                                   \
+            const Segment64 *g = &l->segment[i];                                                        \
+            strange |= s->odd[g->word] & g->mask;                                                       \
+            key = key << g->bits | gather(s->live[g->word], g->mask);                                   \
+        }                                                                                               \
+        for (uint32_t i = 0; i < l->nwide; i++) {                                                       \
+            float x = s->x[l->wide[i]];                                                                 \
+            if (!(x >= CODE_LOW && x <= CODE_HIGH) || x != (float)(int)x) return false;                 \
+            key = key << CODE_BITS | (uint64_t)((int)x - CODE_LOW);                                     \
+        }                                                                                               \
+        *out = key;                                                                                     \
+        *odd = strange;                                                                                 \
+        return true;                                                                                    \
+    }
+DEFINE_KEY(key_plain, , extract)
+#if defined(__x86_64__)
+DEFINE_KEY(key_bmi2, __attribute__((target("bmi2"))), _pext_u64)
+#endif
+
+typedef bool Key(const Lut *, const Stream *, uint64_t *, uint64_t *);
+
+static Key *pick_key(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("bmi2")) return key_bmi2;
+#endif
+    return key_plain;
+}
+
+static Patch *fill(Luts *t, Lut *l, uint64_t key, const Stream *s)
+{
+    if (l->n >= MAX_ENTRIES) empty(l, l->cap);
+    else if (l->n * 2 >= l->cap) grow(l);
+    uint32_t k = slot_of(l, key);
+    l->n++;
+    l->key[k] = key;
+    l->patch[k] = mlp_patch(t->mlp, l->unit.data, l->unit.n, s, l->entries);
+    return &l->patch[k];
+}
+
+uint32_t luts_eval(Luts *t, const Stream *s, Patch *due, uint32_t n)
+{
+    static Key *make_key;
+    if (!make_key) make_key = pick_key();
+    for (uint32_t i = 0; i < t->lut.n; i++) {
+        Lut *l = t->lut.data[i];
+        uint64_t key, odd;
+        bool coded = make_key(l, s, &key, &odd);
+        if (coded && odd) {
+            widen(l, s);
+            coded = make_key(l, s, &key, &odd);
+        }
+        if (!coded) {
+            mlp_compute(t->mlp, l->unit.data, l->unit.n, s);
+            continue;
+        }
+        uint32_t k = slot_of(l, key);
+        const Patch *p = l->patch[k].e ? &l->patch[k] : fill(t, l, key, s);
+        if (p->n) due[n++] = *p;
+    }
+    return n;
+}
+
+uint32_t luts_count(const Luts *t) { return t->lut.n; }
