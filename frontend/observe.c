@@ -19,12 +19,6 @@ typedef struct {
     Lit lit[MOST];
 } Bag;
 
-typedef struct {
-    const Circuit *c;
-    ObserveUse use;
-    LitSet *at;
-} Walk;
-
 static int lit_order(const void *x, const void *y)
 {
     const Lit *a = x, *b = y;
@@ -79,10 +73,9 @@ static LitSet join(const Circuit *c, LitSet s, Ref r, bool neg)
     return bag_set(&b);
 }
 
-/* One more use, under s. */
-static void meet(Walk *w, Ref r, LitSet s)
+/* One more use, under s, of a value that mattered under *old. */
+static void meet(LitSet *old, LitSet s)
 {
-    LitSet *old = &w->at[r];
     if (old->all) {
         *old = s;
         return;
@@ -93,59 +86,35 @@ static void meet(Walk *w, Ref r, LitSet s)
     if (b.n < old->n) *old = bag_set(&b);
 }
 
-static void walk_mux(Walk *w, Ref r, LitSet s)
+LitSet observe_argument(const Circuit *c, ObserveUse use, LitSet s, Ref r, uint32_t i)
 {
-    Ref cond = arg_at(w->c, r, 0);
-    meet(w, cond, s);
-    meet(w, arg_at(w->c, r, 1), join(w->c, s, cond, false));
-    meet(w, arg_at(w->c, r, 2), join(w->c, s, cond, true));
-}
-
-static void walk_pmux(Walk *w, Ref r, LitSet s)
-{
-    for (uint32_t i = 0; i < op_at(w->c, r)->nargs; i += 2) {
-        Ref cond = arg_at(w->c, r, i);
-        meet(w, cond, w->use == OBSERVE_KEEP ? s : (LitSet){0});
-        meet(w, arg_at(w->c, r, i + 1), join(w->c, s, cond, false));
-    }
-}
-
-static void walk_junction(Walk *w, Ref r, LitSet s)
-{
-    Ref x = arg_at(w->c, r, 0), y = arg_at(w->c, r, 1);
-    bool dual = op_at(w->c, r)->kind == OP_OR;
-    meet(w, x, w->use == OBSERVE_KEEP ? join(w->c, s, y, dual) : s);
-    meet(w, y, join(w->c, s, x, dual));
-}
-
-static void walk_op(Walk *w, Ref r)
-{
-    const Op *op = op_at(w->c, r);
-    LitSet s = w->at[r];
-    if (s.all) return;
-    if (op->kind == OP_MUX) walk_mux(w, r, s);
-    else if (op->kind == OP_PMUX) walk_pmux(w, r, s);
-    else if (op->width == 1 && (op->kind == OP_AND || op->kind == OP_OR)) walk_junction(w, r, s);
-    else
-        for (uint32_t i = 0; i < op->nargs; i++) meet(w, arg_at(w->c, r, i), s);
+    const Op *op = op_at(c, r);
+    bool junction = op->width == 1 && (op->kind == OP_AND || op->kind == OP_OR);
+    if (op->kind == OP_MUX && i > 0) return join(c, s, arg_at(c, r, 0), i == 2);
+    if (op->kind == OP_PMUX && i % 2) return join(c, s, arg_at(c, r, i - 1), false);
+    if (op->kind == OP_PMUX && use == OBSERVE_SIMPLIFY) return (LitSet){0};
+    if (junction && (i == 1 || use == OBSERVE_KEEP)) return join(c, s, arg_at(c, r, !i), op->kind == OP_OR);
+    return s;
 }
 
 LitSet *observe_values(const Circuit *c, ObserveUse use)
 {
-    Walk w = {.c = c, .use = use, .at = xalloc(c->ops.n * sizeof *w.at)};
-    for (Ref r = 0; r < c->ops.n; r++) w.at[r].all = true;
+    LitSet *at = xalloc(c->ops.n * sizeof *at);
+    for (Ref r = 0; r < c->ops.n; r++) at[r].all = true;
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const Write *x = &c->writes.data[i];
         LitSet s = observe_enabled(c, x->en);
-        meet(&w, x->en, (LitSet){0});
-        meet(&w, x->index, s), meet(&w, x->data, s), meet(&w, x->lanes, s);
+        meet(&at[x->en], (LitSet){0});
+        meet(&at[x->index], s), meet(&at[x->data], s), meet(&at[x->lanes], s);
     }
     for (uint32_t i = 0; i < c->emits.n; i++) {
         const Emit *x = &c->emits.data[i];
-        meet(&w, x->en, (LitSet){0});
-        meet(&w, x->payload, observe_enabled(c, x->en));
+        meet(&at[x->en], (LitSet){0});
+        meet(&at[x->payload], observe_enabled(c, x->en));
     }
-    meet(&w, c->retire, (LitSet){0});
-    for (Ref r = c->ops.n; --r > 0;) walk_op(&w, r);
-    return w.at;
+    meet(&at[c->retire], (LitSet){0});
+    for (Ref r = c->ops.n; --r > 0;)
+        for (uint32_t i = 0; i < op_at(c, r)->nargs && !at[r].all; i++)
+            meet(&at[arg_at(c, r, i)], observe_argument(c, use, at[r], r, i));
+    return at;
 }

@@ -7,6 +7,7 @@ static const struct {
 } passes[] = {
     { "dce", pass_dce },
     { "ports", pass_ports },
+    { "assume", pass_assume },
 };
 
 enum { ROUNDS = 20 }; /* far more than any circuit has needed; every round is sound, so stopping early is too */

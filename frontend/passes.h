@@ -8,6 +8,7 @@
 typedef Circuit *Pass(Circuit *c);
 Pass pass_dce;   /* dce.c */
 Pass pass_ports; /* ports.c */
+Pass pass_assume; /* assume.c */
 
 /* ---- rebuild.c: a circuit made again, op by op, in a fresh one, so that folding is applied again ---- */
 typedef struct Rebuild Rebuild;
@@ -48,6 +49,8 @@ typedef enum {
 } ObserveUse;
 /* What is true whenever the value of an op matters, for every op. */
 LitSet *observe_values(const Circuit *c, ObserveUse use);
+/* What is true whenever argument i of op r matters, given that r matters under s. */
+LitSet observe_argument(const Circuit *c, ObserveUse use, LitSet s, Ref r, uint32_t i);
 /* What is true when en is: what is true whenever the operands of its write or emit matter. */
 LitSet observe_enabled(const Circuit *c, Ref en);
 #endif
