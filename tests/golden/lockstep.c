@@ -69,7 +69,7 @@ static void sim_retire(Pair *p)
         uint32_t n = sim_step(p->sim, &e, &retired);
         for (uint32_t i = 0; i < n; i++) {
             if (e[i].role == EMIT_OUTPUT) p->sim_out = (uint8_t)e[i].payload, p->sim_puts++;
-            if (e[i].role != EMIT_EXIT && e[i].role != EMIT_FAULT) continue;
+            if (p->sim_stopped || (e[i].role != EMIT_EXIT && e[i].role != EMIT_FAULT)) continue; /* the first stop counts */
             p->sim_stopped = true;
             p->sim_role = e[i].role;
             p->sim_payload = e[i].payload;
