@@ -16,10 +16,11 @@ typedef struct {
 
 typedef enum { UNKNOWN, ZERO, ONE } Known;
 
-/* Does p, which is true, settle the 1-bit value r? */
+/* Does p, which is true, settle the 1-bit value r? What is put together from others leaves the answer to them. */
 static Known settles(const Circuit *c, Lit p, Ref r)
 {
     Ref x = lit_ref(p);
+    if (op_at(c, x)->kind == OP_AND || op_at(c, x)->kind == OP_OR) return UNKNOWN;
     if (lit_neg(p)) return ir_implies(c, r, x) ? ZERO : UNKNOWN;
     if (ir_implies(c, x, r)) return ONE;
     return ir_exclusive(c, x, r) ? ZERO : UNKNOWN;
@@ -114,19 +115,6 @@ static Ref make(Rebuild *b, Ref r, const Ref *args)
         now[i] = simplify(b, &own, arg_at(b->from, r, i));
     }
     return op->kind == OP_PMUX ? make_pmux(b, r, args, now) : rebuild_op(b, r, now);
-}
-
-static uint32_t *count_uses(const Circuit *c)
-{
-    uint32_t *uses = xalloc(c->ops.n * sizeof *uses);
-    for (uint32_t i = 0; i < c->args.n; i++) uses[c->args.data[i]]++;
-    for (uint32_t i = 0; i < c->writes.n; i++) {
-        const Write *w = &c->writes.data[i];
-        uses[w->en]++, uses[w->index]++, uses[w->data]++, uses[w->lanes]++;
-    }
-    for (uint32_t i = 0; i < c->emits.n; i++) uses[c->emits.data[i].en]++, uses[c->emits.data[i].payload]++;
-    uses[c->retire]++;
-    return uses;
 }
 
 Circuit *pass_assume(Circuit *c)

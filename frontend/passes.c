@@ -8,6 +8,8 @@ static const struct {
     { "dce", pass_dce },
     { "ports", pass_ports },
     { "assume", pass_assume },
+    { "share", pass_share },
+    { "flatten", pass_flatten },
 };
 
 enum { ROUNDS = 20 }; /* far more than any circuit has needed; every round is sound, so stopping early is too */

@@ -9,6 +9,8 @@ typedef Circuit *Pass(Circuit *c);
 Pass pass_dce;   /* dce.c */
 Pass pass_ports; /* ports.c */
 Pass pass_assume; /* assume.c */
+Pass pass_share; /* share.c */
+Pass pass_flatten; /* flatten.c */
 
 /* ---- rebuild.c: a circuit made again, op by op, in a fresh one, so that folding is applied again ---- */
 typedef struct Rebuild Rebuild;
@@ -27,6 +29,8 @@ Ref rebuild_value(Rebuild *b, Ref r);
 Ref rebuild_op(Rebuild *b, Ref r, const Ref *args);
 /* Makes all ops, then writes, emits and `retire` over the mapped values. Fills in `to` and `map`. */
 Circuit *rebuild(Rebuild *b);
+/* How many operands each op is, of ops, writes, emits and `retire`. */
+uint32_t *count_uses(const Circuit *c);
 /* The same ops, writes, emits and `retire`, by number. */
 bool circuit_same(const Circuit *a, const Circuit *b);
 

@@ -38,6 +38,19 @@ Circuit *rebuild(Rebuild *b)
     return b->to;
 }
 
+uint32_t *count_uses(const Circuit *c)
+{
+    uint32_t *uses = xalloc(c->ops.n * sizeof *uses);
+    for (uint32_t i = 0; i < c->args.n; i++) uses[c->args.data[i]]++;
+    for (uint32_t i = 0; i < c->writes.n; i++) {
+        const Write *w = &c->writes.data[i];
+        uses[w->en]++, uses[w->index]++, uses[w->data]++, uses[w->lanes]++;
+    }
+    for (uint32_t i = 0; i < c->emits.n; i++) uses[c->emits.data[i].en]++, uses[c->emits.data[i].payload]++;
+    uses[c->retire]++;
+    return uses;
+}
+
 static bool same_op(const Circuit *a, const Circuit *b, Ref r)
 {
     const Op *x = op_at(a, r), *y = op_at(b, r);
