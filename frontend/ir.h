@@ -175,7 +175,7 @@ uint32_t sim_eval(Sim *s, const Event **events, bool *retired);
 void sim_commit(Sim *s, const bool *skip);
 /* Keeps the value of op r up to date even if nothing of the step needs it. Before the first step or between steps. */
 void sim_watch(Sim *s, Ref r);
-uint64_t sim_value(const Sim *s, Ref r);                      /* an op's value in the last step, if live or watched */
+uint64_t sim_value(const Sim *s, Ref r);                      /* an op's value in the last step; cheap if watched */
 uint64_t sim_get(const Sim *s, uint32_t state, uint32_t row); /* state now */
 void sim_set(Sim *s, uint32_t state, uint32_t row, uint64_t value);
 #endif

@@ -1,6 +1,7 @@
 /* netlist_random.c: random circuits from a seed, made op by op without folding. The text form must read back as the same text, and
  * the circuit read back, the circuit folded (dce alone) and the optimised circuit must do what the first one does: the same
- * events, `retire` and states, for random states and host inputs over some steps.
+ * events, `retire` and states, for random states and host inputs over some steps. Every value of the first circuit is also
+ * evaluated both ways that the interpreter has: as code (watched) and again after the step.
  *   netlist_random [FIRST_SEED [COUNT]]     one seed with its text: netlist_random SEED 1 */
 #include "../../frontend/passes.h"
 #include <stdlib.h>
@@ -9,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { COUNT = 5000, BATCH = 250, STARTS = 6, STEPS = 5, VARIANTS = 4 };
+enum { COUNT = 5000, BATCH = 250, STARTS = 6, STEPS = 5, VARIANTS = 5, WATCHED = VARIANTS - 1 };
 
 /* What all circuits of a run amount to, shared with the child processes. */
 typedef struct {
@@ -298,7 +299,7 @@ static Circuit *read_back(const Circuit *c)
     return d;
 }
 
-static const char *const variant_name[VARIANTS] = {"as made", "read back", "folded", "optimised"};
+static const char *const variant_name[VARIANTS] = {"as made", "read back", "folded", "optimised", "watched"};
 
 static void set_all(Sim **s, const Circuit *c, bool host_only)
 {
@@ -338,6 +339,14 @@ static void compare_states(const Circuit *c, const Sim *x, const Sim *y, const c
                     (unsigned long long)sim_get(x, i, r));
 }
 
+static void compare_values(const Circuit *c, const Sim *s, const Sim *watched)
+{
+    for (Ref r = 1; r < c->ops.n; r++)
+        if (sim_value(s, r) != sim_value(watched, r))
+            die("value %u is %llx as code, %llx evaluated again", r, (unsigned long long)sim_value(watched, r),
+                (unsigned long long)sim_value(s, r));
+}
+
 static void compare_step(Circuit **c, Sim **s)
 {
     Outcome out[VARIANTS];
@@ -345,6 +354,7 @@ static void compare_step(Circuit **c, Sim **s)
         out[k].n = sim_step(s[k], &out[k].event, &out[k].retired);
         compare_events(c[0], c[k], &out[0], &out[k], variant_name[k]);
     }
+    compare_values(c[0], s[0], s[WATCHED]);
 }
 
 /* Reads of large memories: what the `ports` pass is to reduce. */
@@ -364,12 +374,14 @@ static void test_seed(uint64_t seed, bool show)
     c[1] = read_back(c[0]);
     c[2] = pass_dce(c[0]);
     c[3] = circuit_optimize(c[1]);
+    c[WATCHED] = c[0];
     read_back(c[3]);
     if (show) circuit_print(c[2], stdout), circuit_print(c[3], stdout);
     totals->reads += count_reads(c[2]), totals->merged += count_reads(c[2]) - count_reads(c[3]);
     totals->ops += c[2]->ops.n, totals->optimised += c[3]->ops.n;
     Sim *s[VARIANTS];
     for (int k = 0; k < VARIANTS; k++) s[k] = sim_new(c[k], NULL);
+    for (Ref r = 1; r < c[0]->ops.n; r++) sim_watch(s[WATCHED], r);
     for (int start = 0; start < STARTS; start++) {
         if (start) set_all(s, c[0], false);
         for (int step = 0; step < STEPS; step++) {
