@@ -53,22 +53,13 @@ static void (*const on_event[])(Host *, const Emit *, uint64_t) = {
     [EMIT_OUTPUT] = on_output, [EMIT_EXIT] = on_exit_event, [EMIT_FAULT] = on_fault, [EMIT_TAKE] = on_take
 };
 
-/* The first fault, else the first exit: a step that ends the run shows nothing else. */
-static const Event *last_event(const Event *e, uint32_t n)
-{
-    const Event *exit = NULL;
-    for (uint32_t i = 0; i < n; i++) {
-        if (e[i].role == EMIT_FAULT) return &e[i];
-        if (e[i].role == EMIT_EXIT && !exit) exit = &e[i];
-    }
-    return exit;
-}
-
+/* A fault ends the step at once; outputs come before an exit, wherever the source has them (as a chip says them). */
 static void handle(Host *h, const Event *events, uint32_t n)
 {
-    const Event *last = last_event(events, n);
-    if (last) events = last, n = 1;
-    for (uint32_t i = 0; i < n; i++) on_event[events[i].role](h, &h->c->emits.data[events[i].emit], events[i].payload);
+    static const EmitRole order[] = {EMIT_FAULT, EMIT_OUTPUT, EMIT_TAKE, EMIT_EXIT};
+    for (unsigned k = 0; k < sizeof order / sizeof *order; k++)
+        for (uint32_t i = 0; i < n && !h->ended; i++)
+            if (events[i].role == order[k]) on_event[order[k]](h, &h->c->emits.data[events[i].emit], events[i].payload);
 }
 
 static void run(Host *h, uint64_t max_steps)

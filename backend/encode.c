@@ -59,15 +59,19 @@ static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more,
 bool encode_step(const Protocol *p, const Sim *s, Tokens *out)
 {
     for (uint32_t f = 0; f < p->first_normal; f++)
-        if (needed(p, s, f)) { /* faults, then exits: the run ends */
+        if (needed(p, s, f)) { /* a fault: nothing else is said */
             put(p, out, find(p, f, 0, -1, true, false), p->fields.data[f].bits ? sim_value(s, p->fields.data[f].bits) : 0);
             return true;
         }
     uint32_t before = out->n, last = 0;
     for (uint32_t f = p->first_normal; f < p->fields.n; f++)
         if (needed(p, s, f)) last = f;
-    for (uint32_t f = p->first_normal; f < p->fields.n; f++)
-        if (needed(p, s, f)) encode_field(p, s, f, f < last, out);
+    for (uint32_t f = p->first_normal; f < p->fields.n; f++) {
+        if (!needed(p, s, f)) continue;
+        bool exits = p->fields.data[f].emit && p->m->c->emits.data[p->fields.data[f].index].role == EMIT_EXIT;
+        encode_field(p, s, f, f < last && !exits, out);
+        if (exits) return true;
+    }
     if (out->n == before)
         for (uint32_t k = 0; k < p->kinds.n; k++)
             if (p->kinds.data[k].role == ROLE_TRACE && p->kinds.data[k].field < 0) put(p, out, k, 0);

@@ -1,19 +1,19 @@
 /* protocol.c: the trace protocol, derived: what a step says, in which order, and as which kinds of token.
  *
- * A step's fields, in order: faults and exits (they end the run), outputs and takes, small registers packed together, the other fed-back
+ * A step's fields, in order: faults (they end the run at once), outputs and takes, exits (they end it too), small registers packed together, the other fed-back
  * writes, loop counters, and last the tail register. A field that is not needed is skipped; so are the upper chunks of a value when a
  * short form says them. The last token of a step carries the commit. The next pass knows from the kind of its input token where it
  * is, recomputes the same step (the state has not changed) and says the next part.
  *
  * Choice by priority: the output head scores a kind by SCORE_UNIT times its class, so that a late condition (an address fault, a device)
- * need not be ANDed into every other kind: NONE is always on and lowest, then fields, outputs and packed registers, exits, faults in the
+ * need not be ANDed into every other kind: NONE is always on and lowest, then fields, packed registers, exits, outputs, faults in the
  * order of their naming. Within a class the other conditions are exclusive. */
 #include "protocol.h"
 #include <string.h>
 
 const char *const role_name[] = {"trace", "output", "exit", "fault", "take", "input", "start", "load"};
 
-enum { SMALL_REG = 8, CLASS_NONE = 1, CLASS_FIELD, CLASS_OUTPUT, CLASS_EXIT, CLASS_FAULT };
+enum { SMALL_REG = 8, CLASS_NONE = 1, CLASS_FIELD, CLASS_FLAGS, CLASS_EXIT, CLASS_OUTPUT, CLASS_FAULT };
 
 /* ---- fields ---- */
 
@@ -164,10 +164,10 @@ static void collect_fields(Protocol *p)
 {
     const Circuit *c = p->m->c;
     emit_fields(p, EMIT_FAULT);
-    emit_fields(p, EMIT_EXIT);
     p->first_normal = p->fields.n;
     emit_fields(p, EMIT_OUTPUT);
     emit_fields(p, EMIT_TAKE);
+    emit_fields(p, EMIT_EXIT);
     p->first_field = p->fields.n;
     packed_field(p, false);
     Protocol *q = p;
@@ -225,7 +225,7 @@ static void field_kinds(Protocol *p, int fi)
         bool final = j + 1 == f->nchunks;
         const char *base = f->nchunks > 1 ? xfmt("%s.%u", f->name, j) : f->name;
         Kind k = {.role = ROLE_TRACE, .width = f->chunk_width[j], .field = fi, .chunk = (int)j, .form = -1, .retire = true};
-        k.score = f->late ? CLASS_OUTPUT : CLASS_FIELD;
+        k.score = f->late ? CLASS_FLAGS : CLASS_FIELD;
         k.set = f->late;
         for (unsigned g = 0; j == 0 && g < f->nforms; g++)
             for (int more = 0; more <= has_later(p, fi); more++) {
@@ -345,7 +345,16 @@ static bool is_at(const Protocol *p, const Kind *k, int f, int j)
     return k->field == f && k->chunk == j && !k->last && k->form < 0 && (unsigned)j + 1 < p->fields.data[f].nchunks;
 }
 
-static int class_of(const Protocol *p, uint32_t f) { return p->fields.data[f].late ? CLASS_OUTPUT : CLASS_FIELD; }
+static bool is_exit(const Protocol *p, uint32_t f)
+{
+    return p->fields.data[f].emit && p->m->c->emits.data[p->fields.data[f].index].role == EMIT_EXIT;
+}
+
+static int class_of(const Protocol *p, uint32_t f)
+{
+    if (is_exit(p, f)) return CLASS_EXIT;
+    return p->fields.data[f].emit ? CLASS_OUTPUT : p->fields.data[f].late ? CLASS_FLAGS : CLASS_FIELD;
+}
 
 /* The pass may start field f: everything before it has been said or is not needed. */
 static Ref eligible(Protocol *p, uint32_t f)
@@ -444,8 +453,10 @@ static void emit_conditions(Protocol *p, uint32_t fi)
 {
     Circuit *c = p->m->c;
     const Field *f = &p->fields.data[fi];
-    bool ends = fi < p->first_normal;
+    bool ends = fi < p->first_normal || is_exit(p, fi);
     Ref on = ends ? f->need : ir_and(c, f->need, eligible(p, fi)), last = ends ? 0 : none_after(p, fi);
+    for (uint32_t g = p->first_normal; is_exit(p, fi) && g < fi; g++) /* of two exits the first named wins */
+        if (is_exit(p, g)) on = ir_and(c, on, ir_not(c, p->fields.data[g].need));
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
         if (x->field != (int)fi) continue;
