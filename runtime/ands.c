@@ -1,17 +1,27 @@
-/* ands.c: which of many ANDs of literals are on. Two ways, after what the forms have in common:
+/* ands.c: which of many ANDs of literals are on. A form is an AND when any wrong literal turns it off; then its value is a
+ * constant. Two ways of finding those that are on, after what the forms have in common:
  *   decoder  forms over the same channels (an address): one look-up in a table by the bits of those channels
  *   trie     all others: a form's literals in order of how seldom they hold; only branches that hold are walked, and a
  *            node's branches on one word of the stream are found by one mask
  * How seldom a literal holds is counted during the first LEARN tokens, then the trie is built again.
- * When a channel that some AND uses is neither 0 nor 1 all ANDs are computed as sums, for that token. */
+ * When a channel that some form uses is neither 0 nor 1 all forms are computed as sums, for that token. */
 #include "sparse.h"
 #include <stdlib.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 enum { NO_FORM = 0xffffffff, MAX_DECODER = 12, MIN_DECODER = 4, LEARN = 512 };
 
+/* The index into the table: the channels' bits, those of later words lower. */
 typedef struct {
-    uint32_t n, *channel; /* [n] */
-    uint32_t *table;      /* [2^n] form, or NO_FORM */
+    uint32_t word, bits;
+    uint64_t mask;
+} Bits;
+typedef struct {
+    uint32_t nbits;
+    Bits bits[MAX_DECODER];
+    uint32_t *table; /* [2^channels] form, or NO_FORM */
 } Decoder;
 
 typedef struct {
@@ -44,7 +54,8 @@ struct Ands {
     VEC(Leaf) leaf;
     VEC(Branch) branch;
     VEC(Test) test;
-    uint32_t **literals; /* [forms] channel * 2 + negated, rarest first */
+    uint32_t **literals; /* [forms] channel * 2 + negated; by channel at first, then rarest first */
+    uint32_t *nliterals; /* [forms] */
     uint32_t *stack;     /* scratch for walking */
     uint32_t nused, *used_word;
     uint64_t *used;      /* [words] */
@@ -61,6 +72,7 @@ Ands *ands_new(Pool *p, uint32_t channels, uint32_t most, bool zero_is_off)
     a->value = pool_array(p, most, sizeof *a->value);
     a->decoded = pool_array(p, most, sizeof *a->decoded);
     a->literals = pool_array(p, most, sizeof *a->literals);
+    a->nliterals = pool_array(p, most, sizeof *a->nliterals);
     a->used = pool_array(p, a->words, sizeof *a->used);
     a->used_word = pool_array(p, a->words, sizeof *a->used_word);
     a->seen = pool_array(p, channels, sizeof *a->seen);
@@ -87,34 +99,30 @@ bool form_is_and(const Forms *f, uint32_t i, bool zero_is_off, float *value)
 
 bool ands_take(Ands *a, const Forms *f, uint32_t i, uint32_t name)
 {
-    float value;
     uint32_t n = f->start[i + 1] - f->start[i], at = a->forms.n;
-    if (n == 0 || !form_is_and(f, i, a->zero_is_off, &value)) return false;
+    if (n == 0 || !form_is_and(f, i, a->zero_is_off, &a->value[at])) return false;
     a->name[at] = name;
-    a->value[at] = value;
     a->literals[at] = pool_array(a->pool, n, sizeof **a->literals);
+    a->nliterals[at] = n;
     for (uint32_t k = 0; k < n; k++) {
         const Entry *e = &f->e.data[f->start[i] + k];
-        a->used[e->at >> 6] |= 1ull << (e->at & 63);
         a->literals[at][k] = e->at * 2 + (e->w < 0);
         a->shared[a->literals[at][k]]++;
+        a->used[e->at >> 6] |= 1ull << (e->at & 63);
     }
     forms_copy(&a->forms, f, i);
     return true;
 }
 
 /* ---- decoders ---- */
-static uint32_t count_of(const Ands *a, uint32_t i) { return a->forms.start[i + 1] - a->forms.start[i]; }
-
 static const Ands *sorting; /* what the comparison functions below look at: qsort takes no context */
 
 static int by_channels(const void *p, const void *q)
 {
-    const Forms *f = &sorting->forms;
-    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q, n = count_of(sorting, i), m = count_of(sorting, j);
+    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q, n = sorting->nliterals[i], m = sorting->nliterals[j];
     if (n != m) return n < m ? -1 : 1;
     for (uint32_t k = 0; k < n; k++) {
-        uint32_t x = f->e.data[f->start[i] + k].at, y = f->e.data[f->start[j] + k].at;
+        uint32_t x = sorting->literals[i][k] >> 1, y = sorting->literals[j][k] >> 1;
         if (x != y) return x < y ? -1 : 1;
     }
     return 0;
@@ -127,19 +135,36 @@ static int by_channels_then_number(const void *p, const void *q)
     return c ? c : i < j ? -1 : i > j;
 }
 
+/* The bits of a form's literals, in the order of the decoder's index. */
+static uint32_t pattern(const Ands *a, uint32_t form)
+{
+    uint32_t bits = 0, n = a->nliterals[form];
+    const uint32_t *lit = a->literals[form];
+    for (uint32_t k = 0, end; k < n; k = end) {
+        for (end = k; end < n && lit[end] >> 7 == lit[k] >> 7; end++) {}
+        bits <<= end - k;
+        for (uint32_t i = k; i < end; i++) bits |= (uint32_t)!(lit[i] & 1) << (i - k);
+    }
+    return bits;
+}
+
 static void add_decoder(Ands *a, const uint32_t *form, uint32_t count)
 {
-    const Forms *f = &a->forms;
-    uint32_t first = f->start[form[0]], n = count_of(a, form[0]);
+    uint32_t n = a->nliterals[form[0]];
+    const uint32_t *lit = a->literals[form[0]];
     if (count < MIN_DECODER || n > MAX_DECODER) return;
-    Decoder d = {n, pool_array(a->pool, n, sizeof *d.channel), pool_array(a->pool, (size_t)1 << n, sizeof *d.table)};
+    Decoder d = {.table = pool_array(a->pool, (size_t)1 << n, sizeof *d.table)};
     memset(d.table, 0xff, (sizeof *d.table) << n);
-    for (uint32_t k = 0; k < n; k++) d.channel[k] = f->e.data[first + k].at;
+    for (uint32_t k = 0; k < n; k++) { /* literals are in order of channel */
+        uint32_t c = lit[k] >> 1;
+        if (d.nbits == 0 || d.bits[d.nbits - 1].word != c >> 6) d.bits[d.nbits++] = (Bits){c >> 6, 0, 0};
+        d.bits[d.nbits - 1].mask |= 1ull << (c & 63);
+        d.bits[d.nbits - 1].bits++;
+    }
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t bits = 0, from = f->start[form[i]];
-        for (uint32_t k = 0; k < n; k++) bits |= (uint32_t)(f->e.data[from + k].w > 0) << k;
-        if (d.table[bits] != NO_FORM) continue; /* a second form for the same bits goes into the trie */
-        d.table[bits] = form[i];
+        uint32_t *at = &d.table[pattern(a, form[i])];
+        if (*at != NO_FORM) continue; /* a second form for the same bits goes into the trie */
+        *at = form[i];
         a->decoded[form[i]] = true;
     }
     vec_push(&a->decoder, d);
@@ -154,13 +179,6 @@ static void find_decoders(Ands *a, uint32_t *order)
         for (end = i + 1; end < n && by_channels(&order[i], &order[end]) == 0; end++) {}
         add_decoder(a, order + i, end - i);
     }
-}
-
-static uint32_t decode(const Decoder *d, const uint64_t *live)
-{
-    uint32_t index = 0;
-    for (uint32_t k = 0; k < d->n; k++) index |= (uint32_t)(live[d->channel[k] >> 6] >> (d->channel[k] & 63) & 1) << k;
-    return d->table[index];
 }
 
 /* ---- trie ---- */
@@ -199,7 +217,7 @@ static int by_branch(const void *p, const void *q)
 static void add_leaf(Ands *a, uint32_t form, uint32_t depth)
 {
     Leaf l = {form, a->test.n, a->test.n};
-    for (uint32_t k = depth; k < count_of(a, form); k++) {
+    for (uint32_t k = depth; k < a->nliterals[form]; k++) {
         uint32_t c = a->literals[form][k] >> 1, t = l.first;
         while (t < a->test.n && a->test.data[t].word != c >> 6) t++;
         if (t == a->test.n) vec_push(&a->test, ((Test){c >> 6, 0, 0}));
@@ -242,7 +260,7 @@ static void fill_node(Ands *a, uint32_t node, uint32_t *form, uint32_t n, uint32
     uint32_t keep = 0;
     TrieNode t = {a->leaf.n, 0, a->branch.n, 0};
     for (uint32_t i = 0; i < n; i++)
-        if (n <= 2 || count_of(a, form[i]) == depth) {
+        if (n <= 2 || a->nliterals[form[i]] == depth) {
             uint32_t f = form[i];
             add_leaf(a, f, depth);
             form[i] = form[keep];
@@ -272,7 +290,7 @@ static void build_trie(Ands *a)
     sorting = a;
     for (uint32_t i = 0; i < a->forms.n; i++) {
         if (a->decoded[i]) continue;
-        qsort(a->literals[i], count_of(a, i), sizeof **a->literals, by_frequency);
+        qsort(a->literals[i], a->nliterals[i], sizeof **a->literals, by_frequency);
         form[n++] = i;
     }
     vec_push(&a->node, ((TrieNode){0}));
@@ -300,17 +318,21 @@ static inline __attribute__((always_inline)) bool holds(const Ands *a, const Lea
     return wrong == 0;
 }
 
+static inline uint32_t put(const Ands *a, uint32_t form, uint32_t n, uint32_t *on, float *value)
+{
+    on[n] = a->name[form];
+    value[n] = a->value[form];
+    return n + 1;
+}
+
 static inline __attribute__((always_inline)) uint32_t walk_trie(Ands *a, const uint64_t *live, uint32_t n, uint32_t *on, float *value)
 {
     uint32_t depth = 0;
+    if (a->leaf.n == 0) return n;
     for (uint32_t node = 0;; node = a->stack[--depth]) {
         const TrieNode *t = &a->node.data[node];
-        for (uint32_t l = t->leaf; l < t->leaf_end; l++) {
-            const Leaf *leaf = &a->leaf.data[l];
-            if (!holds(a, leaf, live)) continue;
-            on[n] = a->name[leaf->form];
-            value[n++] = a->value[leaf->form];
-        }
+        for (uint32_t l = t->leaf; l < t->leaf_end; l++)
+            if (holds(a, &a->leaf.data[l], live)) n = put(a, a->leaf.data[l].form, n, on, value);
         for (uint32_t k = t->branch; k < t->branch_end; k++) {
             const Branch *b = &a->branch.data[k];
             for (uint64_t hit = (live[b->word] ^ b->flip) & b->mask; hit; hit &= hit - 1)
@@ -320,23 +342,32 @@ static inline __attribute__((always_inline)) uint32_t walk_trie(Ands *a, const u
     }
 }
 
-/* Compiled twice: ranks are bit counts, which is one instruction on processors that have it. */
-static uint32_t walk_plain(Ands *a, const uint64_t *live, uint32_t n, uint32_t *on, float *value) { return walk_trie(a, live, n, on, value); }
+/* Defined twice: with and without the instructions that gather and count bits. */
+#define DEFINE_FIND(find, attribute, gather)                                                                              \
+    attribute static uint32_t find(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)                      \
+    {                                                                                                                     \
+        for (uint32_t k = 0; k < a->decoder.n; k++) {                                                                     \
+            const Decoder *d = &a->decoder.data[k];                                                                       \
+            uint32_t index = 0;                                                                                           \
+            for (uint32_t i = 0; i < d->nbits; i++)                                                                       \
+                index = index << d->bits[i].bits | (uint32_t)gather(s->live[d->bits[i].word], d->bits[i].mask);           \
+            if (d->table[index] != NO_FORM) n = put(a, d->table[index], n, on, value);                                    \
+        }                                                                                                                 \
+        return walk_trie(a, s->live, n, on, value);                                                                       \
+    }
+DEFINE_FIND(find_plain, , gather_bits)
 #if defined(__x86_64__)
-__attribute__((target("popcnt,bmi"))) static uint32_t walk_bits(Ands *a, const uint64_t *live, uint32_t n, uint32_t *on, float *value)
-{
-    return walk_trie(a, live, n, on, value);
-}
+DEFINE_FIND(find_bmi2, __attribute__((target("bmi,bmi2,popcnt"))), _pext_u64)
 #endif
 
-typedef uint32_t Walk(Ands *, const uint64_t *, uint32_t, uint32_t *, float *);
+typedef uint32_t Find(Ands *, const Stream *, uint32_t, uint32_t *, float *);
 
-static Walk *pick_walk(void)
+static Find *pick_find(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi")) return walk_bits;
+    if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt")) return find_bmi2;
 #endif
-    return walk_plain;
+    return find_plain;
 }
 
 static void learn(Ands *a, const uint64_t *live)
@@ -361,19 +392,14 @@ static uint32_t eval_in_full(const Ands *a, const Stream *s, uint32_t n, uint32_
 
 uint32_t ands_eval(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)
 {
-    static Walk *walk;
-    if (!walk) walk = pick_walk();
+    static Find *find;
     uint64_t odd = 0;
+    if (a->forms.n == 0) return n;
+    if (!find) find = pick_find();
     for (uint32_t i = 0; i < a->nused; i++) odd |= s->odd[a->used_word[i]] & a->used[a->used_word[i]];
     if (odd) return eval_in_full(a, s, n, on, value);
-    if (a->nused && a->learned < LEARN) learn(a, s->live);
-    for (uint32_t k = 0; k < a->decoder.n; k++) {
-        uint32_t i = decode(&a->decoder.data[k], s->live);
-        if (i == NO_FORM) continue;
-        on[n] = a->name[i];
-        value[n++] = a->value[i];
-    }
-    return a->leaf.n ? walk(a, s->live, n, on, value) : n;
+    if (a->learned < LEARN) learn(a, s->live);
+    return find(a, s, n, on, value);
 }
 
 void ands_close(Ands *a)

@@ -1,4 +1,4 @@
-/* gates.c: finds the forms that are on. Constants are known beforehand, ANDs are left to ands.c, and the rest are sums:
+/* gates.c: finds the forms that are on. Constants are known beforehand, ANDs and families are left to others, the rest are sums:
  * forms with the same channels and weights are one part, whose sum is accumulated column by column from the channels that
  * are not 0; which of its members are on then follows from their biases, the greatest of which comes first. */
 #include "sparse.h"
@@ -76,19 +76,21 @@ static void make_sums(Gates *g, Pool *p, const Forms *f, const Forms *part, cons
 void gates_make(Gates *g, Pool *p, const Forms *f, uint32_t channels, bool zero_is_off)
 {
     uint32_t *key = xrealloc(NULL, (f->n + 1) * sizeof *key);
+    bool *taken = pool_array(p, f->n, sizeof *taken);
     Forms part;
     forms_init(&part);
     *g = (Gates){.n = f->n, .zero_is_off = zero_is_off, .on = pool_array(p, f->n, sizeof *g->on), .value = pool_array(p, f->n, sizeof *g->value)};
     g->ands = ands_new(p, channels, f->n, zero_is_off);
     for (uint32_t i = 0; i < f->n; i++) {
-        key[i] = UINT32_MAX;
-        if (f->start[i] == f->start[i + 1]) {
-            if (!gate_on(f->bias[i], zero_is_off)) continue;
-            g->on[g->always] = i;
-            g->value[g->always++] = f->bias[i];
-        } else if (!ands_take(g->ands, f, i, i)) key[i] = forms_add_part(&part, f, i);
+        bool constant = f->start[i] == f->start[i + 1];
+        taken[i] = constant || ands_take(g->ands, f, i, i);
+        if (!constant || !gate_on(f->bias[i], zero_is_off)) continue;
+        g->on[g->always] = i;
+        g->value[g->always++] = f->bias[i];
     }
     ands_finish(g->ands);
+    g->families = families_make(p, f, taken, zero_is_off);
+    for (uint32_t i = 0; i < f->n; i++) key[i] = taken[i] ? UINT32_MAX : forms_add_part(&part, f, i);
     make_sums(g, p, f, &part, key, channels);
     forms_free(&part);
     free(key);
@@ -97,11 +99,12 @@ void gates_make(Gates *g, Pool *p, const Forms *f, uint32_t channels, bool zero_
 void gates_close(Gates *g)
 {
     ands_close(g->ands);
+    families_close(g->families);
 }
 
 uint32_t gates_ands(Gates *g, const Stream *s)
 {
-    return ands_eval(g->ands, s, g->always, g->on, g->value);
+    return families_eval(g->families, s, ands_eval(g->ands, s, g->always, g->on, g->value), g->on, g->value);
 }
 
 static void accumulate(Sums *g, const Stream *s)

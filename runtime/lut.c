@@ -3,14 +3,15 @@
  * Units whose gate and up forms use at most MAX_INPUTS channels are gathered into tables with common inputs: the digits of an
  * adder, the bits of a selector. What all units of a table add to the stream is a function of its inputs, so it is worked
  * out once for each combination that occurs and remembered. A channel is one bit of the key; one that has been seen to be
- * neither 0 nor 1 takes four (an integer in -8 .. 7). Anything else is computed, every time. */
+ * neither 0 nor 1 takes four (an integer in -8 .. 7), or twelve once it has been outside that. Anything else, and keys of
+ * more than 64 bits, are computed every time. */
 #include "sparse.h"
 #include <stdlib.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-enum { MAX_INPUTS = 16, FREE_UNION = 10, MAX_ENTRIES = 8192, CODE_BITS = 4, CODE_LOW = -8, CODE_HIGH = 7 };
+enum { MAX_INPUTS = 16, FREE_UNION = 10, MAX_ENTRIES = 8192, NARROW = 4, WIDE = 12 };
 
 typedef struct {
     uint32_t word, bits;
@@ -20,7 +21,8 @@ typedef struct Lut {
     uint32_t nchannels, channel[MAX_INPUTS];
     uint32_t nsegments;
     Segment64 segment[MAX_INPUTS];
-    uint32_t nwide, wide[MAX_INPUTS]; /* channels that take four bits */
+    uint32_t ncoded, coded[MAX_INPUTS], bits[MAX_INPUTS]; /* channels that take NARROW or WIDE bits */
+    bool hopeless; /* the key has no room */
     VEC(uint32_t) unit;
     /* open addressing; patch.e NULL: free. Entries are kept apart by table, so that a full one can be emptied. */
     uint32_t n, cap;
@@ -103,19 +105,22 @@ void luts_take(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Form
     vec_push(&l->unit, unit);
 }
 
-static bool is_wide(const Lut *l, uint32_t channel)
+static bool is_coded(const Lut *l, uint32_t channel)
 {
-    for (uint32_t i = 0; i < l->nwide; i++)
-        if (l->wide[i] == channel) return true;
+    for (uint32_t i = 0; i < l->ncoded; i++)
+        if (l->coded[i] == channel) return true;
     return false;
 }
 
 static void set_segments(Lut *l)
 {
+    uint32_t total = l->nchannels - l->ncoded;
     l->nsegments = 0;
+    for (uint32_t i = 0; i < l->ncoded; i++) total += l->bits[i];
+    l->hopeless = total > 64;
     for (uint32_t i = 0; i < l->nchannels; i++) {
         uint32_t c = l->channel[i], k = 0;
-        if (is_wide(l, c)) continue;
+        if (is_coded(l, c)) continue;
         while (k < l->nsegments && l->segment[k].word != c >> 6) k++;
         if (k == l->nsegments) l->segment[l->nsegments++] = (Segment64){c >> 6, 0, 0};
         l->segment[k].mask |= 1ull << (c & 63);
@@ -183,49 +188,57 @@ static void grow(Lut *l)
     free(old.patch);
 }
 
-/* Channels that turn out to be no bits get their four; what has been remembered is under keys that no longer hold. */
-static void widen(Lut *l, const Stream *s)
+static bool codable(float x, uint32_t bits)
 {
+    float half = (float)(1 << (bits - 1));
+    return x >= -half && x < half && x == (float)(int)x;
+}
+
+/* Channels that turn out to be no bits, or wider than thought, get more room; what has been remembered is under keys that
+ * no longer hold. False when that does not help. */
+static bool widen(Lut *l, const Stream *s)
+{
+    bool changed = false;
     for (uint32_t i = 0; i < l->nchannels; i++) {
         uint32_t c = l->channel[i];
-        if (s->odd[c >> 6] >> (c & 63) & 1 && !is_wide(l, c)) l->wide[l->nwide++] = c;
+        if (!(s->odd[c >> 6] >> (c & 63) & 1) || is_coded(l, c)) continue;
+        l->coded[l->ncoded] = c;
+        l->bits[l->ncoded++] = NARROW;
+        changed = true;
     }
+    for (uint32_t i = 0; i < l->ncoded; i++)
+        if (l->bits[i] == NARROW && !codable(s->x[l->coded[i]], NARROW)) l->bits[i] = WIDE, changed = true;
+    if (!changed) return false;
     set_segments(l);
     empty(l, 64);
+    return true;
 }
 
-static uint64_t extract(uint64_t x, uint64_t mask)
-{
-    uint64_t out = 0;
-    for (uint32_t k = 0; mask; mask &= mask - 1, k++) out |= (x >> __builtin_ctzll(mask) & 1) << k;
-    return out;
-}
-
-/* False when an input is no integer in -8 .. 7. Defined twice: with and without the instruction that gathers bits. */
+/* False when an input does not fit its place in the key. Defined twice: with and without the instruction that gathers bits. */
 #define DEFINE_KEY(name, attribute, gather)                                                             \
-    attribute static bool name(const Lut *l, const Stream *s, uint64_t *out, uint64_t *odd)             \
+    attribute static bool name(const Lut *l, const Stream *s, uint64_t *out)                            \
     {                                                                                                   \
-        uint64_t key = 0, strange = 0;                                                                  \
+        uint64_t key = 0, odd = 0;                                                                      \
         for (uint32_t i = 0; i < l->nsegments; i++) {                                                   \
             const Segment64 *g = &l->segment[i];                                                        \
-            strange |= s->odd[g->word] & g->mask;                                                       \
+            odd |= s->odd[g->word] & g->mask;                                                           \
             key = key << g->bits | gather(s->live[g->word], g->mask);                                   \
         }                                                                                               \
-        for (uint32_t i = 0; i < l->nwide; i++) {                                                       \
-            float x = s->x[l->wide[i]];                                                                 \
-            if (!(x >= CODE_LOW && x <= CODE_HIGH) || x != (float)(int)x) return false;                 \
-            key = key << CODE_BITS | (uint64_t)((int)x - CODE_LOW);                                     \
+        for (uint32_t i = 0; i < l->ncoded; i++) {                                                      \
+            float x = s->x[l->coded[i]];                                                                \
+            int half = 1 << (l->bits[i] - 1), v = x >= -2048.0f && x < 2048.0f ? (int)x : half;         \
+            if ((float)v != x || v < -half || v >= half) return false;                                  \
+            key = key << l->bits[i] | (uint64_t)(v + half);                                             \
         }                                                                                               \
         *out = key;                                                                                     \
-        *odd = strange;                                                                                 \
-        return true;                                                                                    \
+        return odd == 0;                                                                                \
     }
-DEFINE_KEY(key_plain, , extract)
+DEFINE_KEY(key_plain, , gather_bits)
 #if defined(__x86_64__)
 DEFINE_KEY(key_bmi2, __attribute__((target("bmi2"))), _pext_u64)
 #endif
 
-typedef bool Key(const Lut *, const Stream *, uint64_t *, uint64_t *);
+typedef bool Key(const Lut *, const Stream *, uint64_t *);
 
 static Key *pick_key(void)
 {
@@ -252,13 +265,9 @@ uint32_t luts_eval(Luts *t, const Stream *s, Patch *due, uint32_t n)
     if (!make_key) make_key = pick_key();
     for (uint32_t i = 0; i < t->lut.n; i++) {
         Lut *l = t->lut.data[i];
-        uint64_t key, odd;
-        bool coded = make_key(l, s, &key, &odd);
-        if (coded && odd) {
-            widen(l, s);
-            coded = make_key(l, s, &key, &odd);
-        }
-        if (!coded) {
+        uint64_t key = 0;
+        bool coded = make_key(l, s, &key) || (widen(l, s) && make_key(l, s, &key));
+        if (!coded || l->hopeless) {
             mlp_compute(t->mlp, l->unit.data, l->unit.n, s);
             continue;
         }

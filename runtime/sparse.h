@@ -3,6 +3,7 @@
  *   forms.c       rows of a weight matrix as affine forms with the pilot folded away
  *   gates.c       finding the forms that are on: sums
  *   ands.c        the same for ANDs
+ *   family.c      the same for the rows of an addressed write or read
  *   mlp.c         a SwiGLU block
  *   lut.c         its units with few inputs
  *   delta.c       a Gated DeltaNet layer: heads, their state, reads and writes
@@ -82,9 +83,10 @@ typedef struct {
 Lists lists_make(Pool *p, const uint32_t *key, uint32_t n, uint32_t keys);
 
 /* ---- gates.c: which forms are on (silu or sigmoid of the value is not 0), without looking at most of them ---- */
-/* Every form is one of three kinds:
+/* Every form is one of four kinds:
  *   constant  on or off for ever
- *   AND       on exactly when each of its channels, all being 0 or 1, has one given value; its value is then a constant
+ *   AND       on only when its channels, all being 0 or 1, have given values; its value is then a constant (ands.c)
+ *   select    one of a family that an address selects from, all under the same condition (family.c)
  *   sum       a member of a part: forms that differ in their bias only share one sum over channels */
 typedef struct {
     float bias;
@@ -97,6 +99,7 @@ typedef struct {
     float *value;           /* [n] and their values */
     uint32_t always;        /* on[0 .. always) are the constant forms that are on */
     struct Ands *ands;
+    struct Families *families;
     uint32_t nparts;
     uint32_t *member_start; /* [nparts + 1] */
     Member *member;         /* of a part: greatest bias first */
@@ -105,13 +108,21 @@ typedef struct {
     struct Sums *sums;
 } Gates;
 void gates_make(Gates *g, Pool *p, const Forms *f, uint32_t channels, bool zero_is_off);
-uint32_t gates_ands(Gates *g, const Stream *s); /* constants and ANDs: fills on and value, returns how many */
+uint32_t gates_ands(Gates *g, const Stream *s); /* all but sums: fills on and value, returns how many */
 uint32_t gates_sums(Gates *g, const Stream *s); /* fills part and sum, returns how many */
 uint32_t gates_eval(Gates *g, const Stream *s); /* all forms that are on: fills on and value, returns how many */
 void gates_close(Gates *g);
 /* silu is exactly -0 and sigmoid +0 below -88.72284; callers look at what lies between in full. */
 #define OFF_BELOW (-88.75f)
 static inline bool gate_on(float v, bool zero_is_off) { return v > OFF_BELOW && !(zero_is_off && v == 0); }
+
+/* The bits of x that mask names, close together from bit 0 on: what the instruction pext does. */
+static inline uint64_t gather_bits(uint64_t x, uint64_t mask)
+{
+    uint64_t out = 0;
+    for (uint32_t k = 0; mask; mask &= mask - 1, k++) out |= (x >> __builtin_ctzll(mask) & 1) << k;
+    return out;
+}
 
 /* ---- ands.c ---- */
 bool form_is_and(const Forms *f, uint32_t i, bool zero_is_off, float *value); /* and its value when on */
@@ -123,6 +134,13 @@ void ands_finish(Ands *a);
 /* Appends the names and values of those that are on; returns the new count. */
 uint32_t ands_eval(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value);
 void ands_close(Ands *a);
+
+/* ---- family.c ---- */
+typedef struct Families Families;
+/* Takes families out of the forms of f with taken[i] false, setting it. */
+Families *families_make(Pool *p, const Forms *f, bool *taken, bool zero_is_off);
+uint32_t families_eval(const Families *t, const Stream *s, uint32_t n, uint32_t *on, float *value);
+void families_close(Families *t);
 
 /* ---- mlp.c ---- */
 typedef struct Mlp Mlp;
