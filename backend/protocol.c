@@ -211,7 +211,7 @@ static Kind emit_kind(const Protocol *p, int fi)
     const Emit *e = &p->m->c->emits.data[f->index];
     Kind k = {.name = f->name, .message = e->message, .role = emit_role[e->role], .width = f->width, .field = fi, .form = -1};
     k.score = e->role == EMIT_FAULT ? CLASS_FAULT + (int)faults_after(p, fi) : e->role == EMIT_EXIT ? CLASS_EXIT : CLASS_OUTPUT;
-    k.set = e->role == EMIT_EXIT ? 2 : 1;
+    k.set = e->role == EMIT_EXIT ? SET_EXITS : SET_OUTPUTS;
     k.last = k.retire = true;
     return k;
 }
@@ -226,7 +226,7 @@ static void field_kinds(Protocol *p, int fi)
         const char *base = f->nchunks > 1 ? xfmt("%s.%u", f->name, j) : f->name;
         Kind k = {.role = ROLE_TRACE, .width = f->chunk_width[j], .field = fi, .chunk = (int)j, .form = -1, .retire = true};
         k.score = f->late ? CLASS_FLAGS : CLASS_FIELD;
-        k.set = f->late;
+        k.set = f->late ? SET_FLAGS : SET_FIELDS;
         for (unsigned g = 0; j == 0 && g < f->nforms; g++)
             for (int more = 0; more <= has_later(p, fi); more++) {
                 k.name = xfmt("%s.%s%s", base, g == 0 ? "zero" : g == 1 ? "ones" : "base", more ? ".more" : "");
@@ -412,7 +412,7 @@ static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
     const Field *f = &p->fields.data[fi];
     bool final = j + 1 == f->nchunks, whole = final;
     Ref last = none_after(p, fi), rest = emit;
-    say(p, f->late, emit, f->bits, f->chunk_lo[j], f->chunk_width[j]);
+    say(p, f->late ? SET_FLAGS : SET_FIELDS, emit, f->bits, f->chunk_lo[j], f->chunk_width[j]);
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
         if (x->field != (int)fi || x->chunk != (int)j) continue;

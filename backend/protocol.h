@@ -3,7 +3,8 @@
 #define TAPEOUT_PROTOCOL_H
 #include "modes.h"
 
-enum { SETS = 3 }; /* payload channels: fields, outputs, exits */
+/* Payload channels, one set per class: classes may be said at once, and the output head takes the one with the highest score. */
+enum { SET_FIELDS, SET_OUTPUTS, SET_EXITS, SET_FLAGS, SETS };
 
 /* Elements that one load token fills: of the same rows, width and source. */
 typedef struct {
