@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { RAM_BASE_HIGH = 0x80000 }; /* lui's immediate for 0x80000000 */
+static const uint32_t RAM_BASE_HIGH = 0x80000; /* lui's immediate for 0x80000000 */
 
 uint32_t random_next(Random *r)
 {
