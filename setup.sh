@@ -1,8 +1,9 @@
 #!/bin/bash
-# setup.sh demo | test | build | packages: from a fresh Debian 12 to a running result. Quiet unless something fails.
+# setup.sh demo | test | test-hf | build | packages: from a fresh Debian 12 to a running result. Quiet unless something fails.
 #   build      install what is missing, compile everything into build/
 #   demo       build, compile the RISC-V machine into a chip, run a C program on it
 #   test       build twice (plain and with sanitizers), run every test, fuzz the parsers and loaders for a minute
+#   test-hf    run chips in the stock transformers package, installed from PyPI into .venv-hf (tests/hf/README.md)
 #   packages   print the packages and why each is needed
 set -eu -o pipefail
 cd "$(dirname "$0")"
@@ -109,10 +110,20 @@ do_test() {
     exit $sanitized
 }
 
+do_test_hf() {
+    install_packages "$packages
+python3-venv                     the stock package lives in an environment of its own"
+    do_build
+    [ -x .venv-hf/bin/python ] || quietly "python3 -m venv" python3 -m venv .venv-hf
+    quietly "pip install" .venv-hf/bin/pip install -r tests/hf/requirements.txt
+    TAPEOUT=$PWD/$build/tapeout WORK=$PWD/$build/hf .venv-hf/bin/python tests/hf/parity.py
+}
+
 case ${1:-} in
 build) do_build; say "built: $build/tapeout" ;;
 demo) do_demo ;;
 test) do_test ;;
+test-hf) do_test_hf ;;
 packages) echo "$packages$test_packages" | sed '/^$/d' ;;
-*) sed -n '2,6s/^# //p' "$0" >&2; exit 2 ;;
+*) sed -n '2,7s/^# //p' "$0" >&2; exit 2 ;;
 esac

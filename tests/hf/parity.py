@@ -29,9 +29,9 @@ def check(name, what, ok, detail=""):
     print(f"{'pass' if ok else 'FAIL'} {name}: {what} {detail}", flush=True)
 
 
-def firmware():
-    run(os.path.join(ROOT, "firmware", "build.sh"), path("firmware"), os.path.join(HERE, "boot.c"))
-    return path("firmware/boot.elf")
+def firmware(name):
+    run(os.path.join(ROOT, "firmware", "build.sh"), path("firmware"), os.path.join(HERE, name + ".c"))
+    return path(f"firmware/{name}.elf")
 
 
 def first_difference(a, b):
@@ -92,7 +92,7 @@ def tokenizer(name, folder, chip, prompt):
 
 def one(name, count):
     print(f"== {name}", flush=True)
-    elf = firmware() if name.startswith("cpu") else None
+    elf = firmware("boot") if name.startswith("cpu") else None
     chip = Chip(name, *MACHINES[name])
     with Clock("export"):
         folder = chip.export()
@@ -121,6 +121,16 @@ def families(chip, prompt, ours, count):
         check(f"{chip.name} as {family}", f"{len(theirs)} tokens of cached decode are ours", theirs == ours[: len(theirs)])
 
 
+def example(name, chip, folder):
+    """The README's example, as it stands there."""
+    prompt = path("hello.prompt")
+    with open(prompt, "w") as f:
+        f.writelines(f"{t}\n" for t in chip.prompt(firmware("hello")))
+    with Clock("example.py"):
+        done = run(sys.executable, os.path.join(HERE, "example.py"), folder, prompt)
+    check(name, "example.py boots a C program", done.stdout == b"Hello from C!\n", done.stdout)
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--tokens", type=int, default=2000)
@@ -129,6 +139,8 @@ def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     for name in args.names or MACHINES:
         chip, model, prompt, ours, elf = one(name, args.tokens)
+        if name == "cpu":
+            example(name, chip, path(name))
         if name in ("mix", "cpu"):
             families(chip, prompt, ours, args.tokens)
         if name == "mix":
