@@ -1,6 +1,7 @@
-/* cmd_dump.c: `dump SPEC --after LEVEL`: any level of the compilation as text. */
+/* cmd_dump.c: `dump SPEC --after LEVEL`: any level of the compilation as text. A SPEC that ends in .net is a netlist already. */
 #include "../dsl/dsl.h"
 #include "cli.h"
+#include <errno.h>
 #include <string.h>
 
 static int dump_tree(const Args *a)
@@ -12,19 +13,34 @@ static int dump_tree(const Args *a)
     return 0;
 }
 
+/* NULL after a printed error. */
+static Circuit *load_circuit(const Args *a)
+{
+    const char *path = a->input[0], *dot = strrchr(path, '.'), *err;
+    if (!dot || strcmp(dot, ".net")) {
+        Design *d = load_design(a, true);
+        return d ? d->circuit : NULL;
+    }
+    size_t n;
+    const char *text = read_file(path, &n);
+    Circuit *c = text ? circuit_parse(text, &err) : NULL;
+    if (!c) input_error("%s: %s", path, text ? err : strerror(errno));
+    return c;
+}
+
 static int dump_netlist(const Args *a)
 {
-    Design *d = load_design(a, true);
-    if (!d) return 1;
-    circuit_print(d->circuit, stdout);
+    Circuit *c = load_circuit(a);
+    if (!c) return 1;
+    circuit_print(c, stdout);
     return 0;
 }
 
 static int dump_optimized(const Args *a)
 {
-    Design *d = load_design(a, true);
-    if (!d) return 1;
-    circuit_print(circuit_optimize(d->circuit), stdout);
+    Circuit *c = load_circuit(a);
+    if (!c) return 1;
+    circuit_print(circuit_optimize(c), stdout);
     return 0;
 }
 

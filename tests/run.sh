@@ -87,6 +87,7 @@ run_case() { # LEVEL PATH
     firmware/*.c | tests/isa/*.S) run_program "$1" "$2" ;;
     tests/machines/*) run_machine "$2" ;;
     tests/*.cmd) (. "$2") >"$tmp/out" 2>"$tmp/err" </dev/null; expect_run "${2%.*}.expect" $? ;;
+    tests/netlist/*) run_text "dump --after optimized" "$2" ;;
     tests/dsl/*) run_text test "$2" ;;
     *) run_into "$2"; expect_run /dev/null/none $? ;;
     esac
@@ -111,6 +112,7 @@ list_cases() {
         [ ! -f "${f%.S}.expect" ] || skip="$skip qemu " # what QEMU does at a fault is not what we do
         for level in $program_levels; do [[ $skip = *" $level "* ]] || echo "$level $f"; done
     done
+    for f in tests/netlist/*.net; do [ ! -f "$f" ] || echo "text $f"; done
     for f in tests/dsl/*.ckt; do [ ! -f "$f" ] || echo "text $f"; done
     for f in tests/machines/*.ckt; do [ ! -f "$f" ] || echo "machine $f"; done
     for f in tests/*/*.cmd; do [ ! -f "$f" ] || echo "command $f"; done
