@@ -2,6 +2,7 @@
  * builds, after every pass; op_check on every op that is built. A circuit that passes never makes a later stage die
  * for its shape. The one invariant that cannot be seen here (a PMUX with two conditions set) is eval.c's. */
 #include "ir.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -164,6 +165,66 @@ static const char *check_emits(const Circuit *c)
     return NULL;
 }
 
+/* ---- forward states: a READ needs the operands of the write that it sees, which must not need that READ ---- */
+
+typedef struct {
+    const Circuit *c;
+    const Write **seen; /* per state: the write that a READ sees */
+    uint8_t *mark;      /* per op: 1 open, 2 done */
+    VEC(Ref) todo;
+} Walk;
+
+/* Opens r if it is new. True when r is open already, which closes a circle. */
+static bool visit(Walk *w, Ref r)
+{
+    if (!r || w->mark[r] == 2) return false;
+    if (w->mark[r] == 1) return true;
+    vec_push(&w->todo, r);
+    return false;
+}
+
+static bool visit_needs(Walk *w, Ref r)
+{
+    const Op *op = op_at(w->c, r);
+    const Write *x = op->kind == OP_READ ? w->seen[op->imm] : NULL;
+    bool circle = false;
+    for (uint32_t i = 0; i < op->nargs; i++) circle |= visit(w, arg_at(w->c, r, i));
+    if (x) circle |= visit(w, x->en) | visit(w, x->index) | visit(w, x->data) | visit(w, x->lanes);
+    return circle;
+}
+
+static const char *walk_from(Walk *w, Ref root)
+{
+    visit(w, root);
+    while (w->todo.n) {
+        Ref r = w->todo.data[w->todo.n - 1];
+        if (w->mark[r]) {
+            w->mark[r] = 2;
+            w->todo.n--;
+            continue;
+        }
+        w->mark[r] = 1;
+        if (visit_needs(w, r)) return "a forward read needs itself";
+    }
+    return NULL;
+}
+
+static const char *check_forward(const Circuit *c)
+{
+    bool any = false;
+    Walk w = {.c = c, .seen = xalloc((c->states.n + 1) * sizeof *w.seen)};
+    for (uint32_t i = 0; i < c->writes.n; i++) {
+        const Write *x = &c->writes.data[i];
+        if (c->states.data[x->state].forward) any = true, w.seen[x->state] = x;
+    }
+    if (!any) return NULL; /* arguments are older than their users */
+    w.mark = xalloc(c->ops.n);
+    const char *bad = NULL;
+    for (Ref r = 1; !bad && r < c->ops.n; r++) bad = walk_from(&w, r);
+    free(w.todo.data);
+    return bad;
+}
+
 const char *circuit_check(const Circuit *c)
 {
     if (!c->name) return "the circuit has no name";
@@ -179,6 +240,7 @@ const char *circuit_check(const Circuit *c)
     }
     if (!bad) bad = check_writes(c);
     if (!bad) bad = check_emits(c);
+    if (!bad) bad = check_forward(c);
     if (!bad && !has_width(c, c->retire, 1)) bad = "retire must be a value of width 1";
     return bad;
 }
