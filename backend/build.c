@@ -43,6 +43,8 @@ Build build_plan(Circuit *c, const BuildOptions *o)
     Net *n = pass_build(b.protocol);
     uint32_t limit = o->target->native ? 0 : o->target->hidden - 8;
     b.plan = plan_make(b.protocol, n, b.protocol->options, limit);
+    const char *wrong = plan_check(b.plan);
+    if (wrong) die("plan of %s: %s", c->name, wrong);
     return b;
 }
 

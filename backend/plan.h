@@ -57,6 +57,11 @@ typedef struct {
 
 Plan *plan_make(Protocol *p, Net *n, const BuildOptions *o, uint32_t limit);
 
+/* plantext.c */
+void plan_print(const Plan *p, FILE *out);
+/* NULL, or what is wrong: a channel out of range, or read before it is written. */
+const char *plan_check(const Plan *p);
+
 /* sim.c: the second oracle. Tokens in, tokens out, all in integers. */
 typedef struct PlanSim PlanSim;
 PlanSim *plansim_new(const Plan *p, const Image *image);
