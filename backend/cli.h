@@ -6,9 +6,9 @@
 
 typedef struct {
     const char *input[2]; /* SPEC or CHIP, then FIRMWARE */
-    const char *target, *dtype, *output, *backend, *trace, *after, *hf, *family;
+    const char *target, *dtype, *output, *backend, *trace, *after, *hf, *family, *save, *load;
     uint64_t vocab, payload, max_steps, shard; /* 0: not given */
-    bool quiet, stats, check;
+    bool quiet, stats, check, prompt;
     VEC(Define) defines;
 } Args;
 
@@ -37,4 +37,6 @@ typedef struct {
 struct PlanSim;
 /* cmd_build.c: compiles the netlist again as far as the plan, and a simulator of it. NULL and a message on failure. */
 struct PlanSim *plan_again(const Recipe *r, const Image *image, const char **err);
+/* cmd_build.c: `dump --after plan`. */
+int dump_plan(const Args *a, Circuit *c);
 #endif

@@ -5,7 +5,9 @@
 
 int cmd_run(const Args *a)
 {
-    RunOptions o = { .chip = a->input[0], .firmware = a->input[1], .backend = a->backend, .max_steps = a->max_steps, .trace = a->trace, .stats = a->stats };
+    RunOptions o = { .chip = a->input[0], .firmware = a->input[1], .backend = a->backend, .max_steps = a->max_steps, .trace = a->trace, .stats = a->stats,
+                     .save = a->save, .load = a->load, .prompt = a->prompt };
+    if (a->load && (a->input[1] || a->check || a->prompt)) return usage_error("--load-state goes on from a state: no firmware, --prompt or --check with it");
     if (a->check) o.check = checker_new();
     return a->backend && !strcmp(a->backend, "plan") ? plan_run(&o) : runtime_run(&o);
 }

@@ -15,7 +15,7 @@ typedef struct {
 } Option;
 
 /* The order of the bits in Command.options. */
-enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_COUNT };
+enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_COUNT };
 #define AT(field) offsetof(Args, field)
 static const Option options[O_COUNT] = {
     [O_TARGET] = { "-t", "--target", "TARGET", OPT_TEXT, AT(target), "shape of the model (default native; `tapeout targets` lists them)" },
@@ -30,10 +30,13 @@ static const Option options[O_COUNT] = {
     [O_TRACE] = { NULL, "--trace", "FILE", OPT_TEXT, AT(trace), "every token, one a line" },
     [O_CHECK] = { NULL, "--check", NULL, OPT_FLAG, AT(check), "run the netlist beside the chip and compare every token" },
     [O_STATS] = { NULL, "--stats", NULL, OPT_FLAG, AT(stats), "counts and speed, to stderr" },
-    [O_AFTER] = { NULL, "--after", "tree|netlist|optimized", OPT_TEXT, AT(after), "which level to print (required)" },
+    [O_AFTER] = { NULL, "--after", "tree|netlist|optimized|plan", OPT_TEXT, AT(after), "which level to print (required)" },
     [O_HF] = { NULL, "--hf", "DIR", OPT_TEXT, AT(hf), "a folder that stock transformers load (required)" },
     [O_FAMILY] = { NULL, "--family", "NAME", OPT_TEXT, AT(family), "qwen3_5 (default), qwen3_next, qwen3_5_moe or olmo_hybrid" },
     [O_SHARD] = { NULL, "--shard", "BYTES", OPT_NUMBER, AT(shard), "size of a weight file at most (default 5 GB)" },
+    [O_SAVE] = { NULL, "--save-state", "FILE", OPT_TEXT, AT(save), "what the chip has in mind when the run stops" },
+    [O_LOAD] = { NULL, "--load-state", "FILE", OPT_TEXT, AT(load), "go on from such a file, without firmware" },
+    [O_PROMPT] = { NULL, "--prompt", NULL, OPT_FLAG, AT(prompt), "load the program through tokens, as in a stock model" },
 };
 
 typedef struct {
@@ -48,10 +51,10 @@ static const CommandRow commands[] = {
     { "build", cmd_build, 1, 1, "SPEC.ckt", "compile a machine into a chip file and print the report",
       O(TARGET) | O(DTYPE) | O(DEFINE) | O(VOCAB) | O(PAYLOAD) | O(OUTPUT) | O(QUIET) },
     { "run", cmd_run, 1, 2, "CHIP [FIRMWARE.elf]", "run a chip; console on stdout, the program's exit status is ours",
-      O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) },
+      O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) | O(SAVE) | O(LOAD) | O(PROMPT) },
     { "sim", cmd_sim, 1, 2, "SPEC.ckt [FIRMWARE.elf]", "run the netlist itself: no weights", O(DEFINE) | O(STEPS) | O(STATS) },
     { "test", cmd_test, 1, 1, "SPEC.ckt", "run the source's own test blocks", O(DEFINE) },
-    { "dump", cmd_dump, 1, 1, "SPEC.ckt", "print a level of the compilation as text", O(AFTER) | O(DEFINE) },
+    { "dump", cmd_dump, 1, 1, "SPEC.ckt", "print a level of the compilation as text", O(AFTER) | O(DEFINE) | O(TARGET) | O(DTYPE) | O(VOCAB) | O(PAYLOAD) },
     { "info", cmd_info, 1, 1, "CHIP", "what a chip consists of: layers, token kinds, state map", 0 },
     { "prompt", cmd_prompt, 1, 2, "CHIP [FIRMWARE.elf]", "the tokens that load a program; a stock model's answer to them is the run", 0 },
     { "export", cmd_export, 1, 1, "CHIP", "a stock checkpoint: config, weights, tokenizer", O(HF) | O(FAMILY) | O(SHARD) },

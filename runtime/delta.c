@@ -102,6 +102,7 @@ struct Delta {
     Forms a;
     VEC(Decay) decay;
     const float *a_log, *dt_bias, *norm;
+    const Tensor *conv;
     HotLists key, query;
     DeltaHead *head; /* [nv] */
     uint64_t *bits;  /* [nv, dk] bit-coded rows */
@@ -153,6 +154,7 @@ static bool make_parts(Delta *d, const Basis *basis, const Tensor *t)
     if (t[T_CONV].fill != 0 || t[T_QKV].fill != 0 || !matrix_make(&qkv, d->pool, &t[T_QKV], false, NULL) || !matrix_make(&conv, d->pool, &t[T_CONV], false, NULL)) return false;
     const uint32_t size[PARTS] = {g->nk * g->dk, g->nk * g->dk, g->nv * g->dv};
     forms_init(&d->raw);
+    d->conv = &t[T_CONV];
     for (uint32_t i = 0, row = 0; i < PARTS; i++) {
         Part *p = &d->part[i];
         for (uint32_t b = 0; b < g->taps; b++) forms_init(&p->forms[b]);
@@ -769,4 +771,24 @@ void delta_step(Delta *d, Stream *s)
     }
     d->pos++;
     stream_settle(s);
+}
+
+/* ---- state files ---- */
+void delta_recall(const Delta *d, uint32_t back, float *raw)
+{
+    const uint32_t keys = d->g->nk * d->g->dk, first[PARTS] = {0, keys, 2 * keys};
+    memset(raw, 0, d->g->conv_dim * sizeof *raw);
+    for (uint32_t i = 0; d->nsnap && d->pos > back && i < d->conv->n; i++) {
+        uint32_t c = (uint32_t)d->conv->row[i], part = c < keys ? 0 : c < 2 * keys ? 1 : 2, code = d->part[part].code[c - first[part]];
+        if (d->conv->value[i] == 0 || (uint32_t)d->conv->col[i] == d->g->taps - 1 || code == NONE) continue;
+        float v = CODE_KIND(code) == GENERAL ? form_value(&d->raw, d->general.data[CODE_INDEX(code)].form, d->snap[back].x)
+                                             : form_value(&d->part[part].forms[CODE_KIND(code)], CODE_INDEX(code), d->snap[back].x) / d->conv->value[i];
+        raw[c] = cast(d->bf16, v);
+    }
+}
+
+void delta_prime(Delta *d, float *x)
+{
+    snapshot(d, &(Stream){.x = x});
+    d->pos++;
 }

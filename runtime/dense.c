@@ -328,4 +328,21 @@ static void dense_set(void *self, uint32_t layer, uint32_t head, uint32_t row, c
     memcpy(row_of(self, layer, head, row), lanes, ((Dense *)self)->m->geo.dv * sizeof *lanes);
 }
 
-const Backend dense_backend = {"dense", dense_open, dense_run, dense_get, dense_set, dense_close};
+/* The ring's place of the token `back` before the last one fed. */
+static float *raw_of(Dense *s, uint32_t layer, uint32_t back)
+{
+    const Geometry *g = &s->m->geo;
+    return s->layer[layer].history + (s->pos + g->taps - 1 - back) % g->taps * g->conv_dim;
+}
+
+static void dense_recall(void *self, uint32_t layer, uint32_t back, float *raw)
+{
+    memcpy(raw, raw_of(self, layer, back), ((Dense *)self)->m->geo.conv_dim * sizeof *raw);
+}
+
+static void dense_remember(void *self, uint32_t layer, uint32_t back, const float *raw)
+{
+    memcpy(raw_of(self, layer, back), raw, ((Dense *)self)->m->geo.conv_dim * sizeof *raw);
+}
+
+const Backend dense_backend = {"dense", dense_open, dense_run, dense_get, dense_set, dense_close, dense_recall, dense_remember};

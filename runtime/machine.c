@@ -15,6 +15,8 @@ struct Machine {
     void *self;
     const ChipKind *input; /* the kind of host tokens, or NULL */
     uint64_t tokens, steps;
+    bool resumed;
+    uint32_t next; /* the token to feed: where machine_run stopped, or goes on when resumed */
 };
 
 static double now(void)
@@ -36,7 +38,7 @@ static bool load_roms(Machine *mc, const Image *image, char **err)
     return ok;
 }
 
-Machine *machine_open(const Model *m, const Backend *b, const BackendOptions *o, const Image *image, char **err)
+static Machine *machine_new(const Model *m, const Backend *b, const BackendOptions *o, char **err)
 {
     void *self = b->open(m, o, err);
     if (!self) return NULL;
@@ -44,10 +46,43 @@ Machine *machine_open(const Model *m, const Backend *b, const BackendOptions *o,
     *mc = (Machine){.m = m, .b = b, .self = self};
     for (uint32_t i = 0; i < m->nkinds; i++)
         if (m->kind[i].role == CHIP_INPUT) mc->input = &m->kind[i];
-    if (state_install(m, b, self, image, err) && load_roms(mc, image, err)) return mc;
+    return mc;
+}
+
+static Machine *opened(Machine *mc, bool ok)
+{
+    if (ok) return mc;
     machine_close(mc);
     return NULL;
 }
+
+Machine *machine_open(const Model *m, const Backend *b, const BackendOptions *o, const Image *image, char **err)
+{
+    Machine *mc = machine_new(m, b, o, err);
+    return opened(mc, mc && state_install(m, b, mc->self, image, err) && load_roms(mc, image, err));
+}
+
+/* The prompt's last token is the first that machine_run feeds. With an input that is the start, which must be fed before the first byte. */
+Machine *machine_prompted(const Model *m, const Backend *b, const BackendOptions *o, const Image *image, char **err)
+{
+    Prompt p = {0};
+    Machine *mc = machine_new(m, b, o, err);
+    bool ok = mc && prompt_make(m, image, false, &p, err);
+    if (ok && mc->input && p.data[p.n - 1] != m->start) ok = fail(err, "%s: the prompt does not end with the start", m->path);
+    for (uint32_t i = 0; ok && i + 1 < p.n; i++) machine_feed(mc, p.data[i]);
+    if (ok && !mc->input) mc->resumed = true, mc->next = p.data[p.n - 1];
+    free(p.data);
+    return opened(mc, ok);
+}
+
+Machine *machine_resumed(const Model *m, const Backend *b, const BackendOptions *o, const char *state, char **err)
+{
+    Machine *mc = machine_new(m, b, o, err);
+    if (mc) mc->resumed = true;
+    return opened(mc, mc && state_load(m, b, mc->self, &mc->next, state, err));
+}
+
+bool machine_save(Machine *mc, const char *state, char **err) { return state_save(mc->m, mc->b, mc->self, mc->next, state, err); }
 
 void machine_close(Machine *mc)
 {
@@ -112,6 +147,7 @@ static void stop(Loop *l, Stop why, const ChipKind *k, uint64_t payload)
     l->stop.why = why;
     l->stop.kind = k;
     l->stop.payload = payload;
+    if (k && why != STOP_STEPS) l->next = k->base + (uint32_t)payload;
 }
 
 /* Feeds the token (whose own output is dropped), then asks the host for a byte and makes it the next token. */
@@ -191,12 +227,12 @@ static uint32_t burst_size(const Loop *l)
 
 StopInfo machine_run(Machine *mc, const LoopOptions *o)
 {
-    Loop l = {.mc = mc, .o = o, .next = mc->m->start, .began = now()};
+    Loop l = {.mc = mc, .o = o, .next = mc->resumed ? mc->next : mc->m->start, .began = now()};
     uint32_t out[BURST];
     const ChipKind *k = model_kind(mc->m, l.next);
     l.shown = l.began;
     trace(&l, k, l.next);
-    if (mc->input) take_input(&l, l.next);
+    if (mc->input && !mc->resumed) take_input(&l, l.next);
     while (!l.stopped) {
         uint32_t n = mc->b->run(mc->self, l.next, out, burst_size(&l));
         for (uint32_t i = 0; i < n && !l.stopped; i++) accept(&l, out[i]);
@@ -204,6 +240,7 @@ StopInfo machine_run(Machine *mc, const LoopOptions *o)
     }
     clear_progress(&l);
     if (o->out) fflush(o->out);
+    mc->next = l.next;
     return l.stop;
 }
 
@@ -261,10 +298,13 @@ static bool open_run(Run *r, const Backend *b)
     if (o->firmware) {
         if (!(r->f = firmware_open(o->firmware, &r->err)) || !firmware_fits(r->f, r->m, &r->err)) return false;
         image = &r->f->image;
-    } else if (needs_firmware(r->m)) {
+    } else if (needs_firmware(r->m) && !o->load) {
         return fail(&r->err, "%s: %s runs firmware, and none is given", o->chip, r->m->name);
     }
-    if (!(r->mc = machine_open(r->m, b, &o->backend_options, image, &r->err))) return false;
+    r->mc = o->load     ? machine_resumed(r->m, b, &o->backend_options, o->load, &r->err)
+            : o->prompt ? machine_prompted(r->m, b, &o->backend_options, image, &r->err)
+                        : machine_open(r->m, b, &o->backend_options, image, &r->err);
+    if (!r->mc) return false;
     if (o->check && o->check->begin && !o->check->begin(o->check->ctx, r->m, image, &r->err)) return false;
     return open_trace(r);
 }
@@ -296,6 +336,7 @@ static int run_opened(Run *r)
     StopInfo s = machine_run(r->mc, &loop);
     r->seconds = now() - t;
     int status = report(r, &s);
+    if (o->save && !machine_save(r->mc, o->save, &r->err)) status = 1;
     if (o->check && o->check->end && s.why != STOP_CHECK && o->check->end(o->check->ctx, r->mc)) status = 1;
     if (o->stats) print_stats(r);
     return status;

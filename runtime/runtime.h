@@ -234,6 +234,10 @@ typedef struct {
     void (*get)(void *self, uint32_t layer, uint32_t head, uint32_t row, float *lanes);
     void (*set)(void *self, uint32_t layer, uint32_t head, uint32_t row, const float *lanes);
     void (*close)(void *self);
+    /* A linear layer's projections before the convolution, [conv_dim], of the token `back` (< taps) before the last one fed. `recall` may give 0 for what
+     * no later token asks for; `remember` comes before the first token, oldest first. Both NULL: the back end keeps no such thing. */
+    void (*recall)(void *self, uint32_t layer, uint32_t back, float *raw);
+    void (*remember)(void *self, uint32_t layer, uint32_t back, const float *raw);
 } Backend;
 
 extern const Backend *const backends[]; /* backends.c: NULL-terminated, the default first */
@@ -330,6 +334,8 @@ typedef struct {
     const Backend *use;          /* a back end that is not in the table, or NULL */
     uint64_t max_steps;          /* 0: no limit */
     const char *trace;           /* file for one token a line, or NULL */
+    const char *save, *load;     /* state files, or NULL: written when the run stops, read instead of installing the initial state */
+    bool prompt;                 /* the initial state comes from loader tokens, not through the state map */
     bool stats;
     Checker *check;              /* NULL: none */
     BackendOptions backend_options;
@@ -340,6 +346,10 @@ int runtime_run(const RunOptions *o);
 
 /* The parts of runtime_run, for tests and for the checker. */
 Machine *machine_open(const Model *m, const Backend *b, const BackendOptions *o, const Image *image, char **err);
+/* The same filled by the prompt of prompt.c, or by a state file: machine_run then goes on from there. */
+Machine *machine_prompted(const Model *m, const Backend *b, const BackendOptions *o, const Image *image, char **err);
+Machine *machine_resumed(const Model *m, const Backend *b, const BackendOptions *o, const char *state, char **err);
+bool machine_save(Machine *mc, const char *state, char **err);
 void machine_close(Machine *mc);
 typedef enum { STOP_EXIT, STOP_FAULT, STOP_STEPS, STOP_CHECK, STOP_BROKEN } Stop;
 typedef struct {
@@ -367,6 +377,10 @@ typedef VEC(uint32_t) Prompt;
  * With rom_only: just the rows of elements that no state map reaches (attention memories), and no start.
  * False with *err when the chip has no tokens for it. The state must be all zero before. */
 bool prompt_make(const Model *m, const Image *image, bool rom_only, Prompt *out, char **err);
+
+/* ---- savestate.c: state files; `next` is the token to feed next ---- */
+bool state_save(const Model *m, const Backend *b, void *self, uint32_t next, const char *path, char **err);
+bool state_load(const Model *m, const Backend *b, void *self, uint32_t *next, const char *path, char **err); /* into an empty state */
 
 /* ---- statemap.c: state elements through the state map ---- */
 /* Reads a row from every copy; false when a cell holds no legal code or two copies differ. */

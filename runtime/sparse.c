@@ -30,6 +30,10 @@ typedef struct {
     BackendOptions opt;
     Pool *pool;
     void *dense; /* set when the dense back end runs this chip */
+    /* After a state was loaded: the dense back end runs the first tokens, until no convolution looks back beyond what this one has seen. */
+    void *warm;
+    float *lanes;    /* [2 dv] scratch */
+    uint32_t warmed; /* tokens that it has run */
     float *pilot; /* [hidden] */
     uint32_t nbases;
     Basis *basis; /* one for each different norm */
@@ -173,6 +177,7 @@ static void sparse_close(void *self)
 {
     Sparse *s = self;
     if (s->dense) dense_backend.close(s->dense);
+    if (s->warm) dense_backend.close(s->warm);
     for (uint32_t i = 0; s->layer && i < s->m->geo.layers; i++) {
         delta_close(s->layer[i].delta);
         attention_close(s->layer[i].attention);
@@ -278,11 +283,81 @@ static uint32_t forward(Sparse *s, uint32_t token)
     return argmax(s);
 }
 
+/* ---- the first tokens after a state was loaded ---- */
+static void prime(void *ctx, int layer, const char *what, const float *x, uint32_t n)
+{
+    Sparse *s = ctx;
+    uint32_t next = (uint32_t)(layer + 1); /* whose input x is */
+    (void)n;
+    if (strcmp(what, "mixer") && next < s->m->geo.layers && s->layer[next].delta) delta_prime(s->layer[next].delta, (float *)x);
+}
+
+static void move_states(Sparse *s, bool to_warm)
+{
+    const Geometry *g = &s->m->geo;
+    float *mine = s->lanes, *theirs = s->lanes + g->dv;
+    for (uint32_t i = 0; i < g->layers; i++)
+        for (uint32_t j = 0; s->layer[i].delta && j < g->nv * g->dk; j++) {
+            uint32_t head = j / g->dk, row = j % g->dk;
+            delta_get(s->layer[i].delta, head, row, mine);
+            dense_backend.get(s->warm, i, head, row, theirs);
+            if (!memcmp(mine, theirs, g->dv * sizeof *mine)) continue;
+            if (to_warm) dense_backend.set(s->warm, i, head, row, mine);
+            else delta_set(s->layer[i].delta, head, row, theirs);
+        }
+}
+
+static uint32_t warm_run(Sparse *s, uint32_t token, uint32_t *out, uint32_t max)
+{
+    uint32_t n = 0, most = s->m->geo.taps - 1;
+    const ChipKind *k = NULL;
+    if (!s->warmed) move_states(s, true);
+    while (n < max && s->warmed < most && (!k || k->role == CHIP_TRACE)) {
+        dense_backend.run(s->warm, token, &out[n], 1);
+        token = out[n++];
+        s->warmed++;
+        if (!(k = model_kind(s->m, token))) break;
+    }
+    if (s->warmed < most) return n;
+    move_states(s, false);
+    dense_backend.close(s->warm);
+    s->warm = NULL;
+    return n;
+}
+
+static void sparse_remember(void *self, uint32_t layer, uint32_t back, const float *raw)
+{
+    Sparse *s = self;
+    BackendOptions o = {.probe = prime, .probe_ctx = s};
+    if (!s->dense && !s->warm) {
+        char *err = NULL;
+        if (!(s->warm = dense_backend.open(s->m, &o, &err))) die("%s", err);
+        s->warmed = 0;
+        s->lanes = pool_array(s->pool, 2 * (size_t)s->m->geo.dv, sizeof *s->lanes);
+    }
+    dense_backend.remember(s->dense ? s->dense : s->warm, layer, back, raw);
+}
+
+static void sparse_recall(void *self, uint32_t layer, uint32_t back, float *raw)
+{
+    Sparse *s = self;
+    if (s->dense || s->warm) dense_backend.recall(s->dense ? s->dense : s->warm, layer, back, raw);
+    else delta_recall(s->layer[layer].delta, back, raw);
+}
+
+/* ---- the back end ---- */
 static uint32_t sparse_run(void *self, uint32_t token, uint32_t *out, uint32_t max)
 {
     Sparse *s = self;
+    uint32_t n = 0;
     if (s->dense) return dense_backend.run(s->dense, token, out, max);
-    for (uint32_t n = 0; n < max;) {
+    if (s->warm && max) {
+        n = warm_run(s, token, out, max);
+        token = out[n - 1];
+        const ChipKind *k = model_kind(s->m, token);
+        if (!k || k->role != CHIP_TRACE) return n;
+    }
+    while (n < max) {
         out[n++] = token = forward(s, token);
         const ChipKind *k = model_kind(s->m, token);
         if (!k || k->role != CHIP_TRACE) return n;
@@ -294,6 +369,7 @@ static void sparse_get(void *self, uint32_t layer, uint32_t head, uint32_t row, 
 {
     Sparse *s = self;
     if (s->dense) dense_backend.get(s->dense, layer, head, row, lanes);
+    else if (s->warm && s->warmed) dense_backend.get(s->warm, layer, head, row, lanes);
     else delta_get(s->layer[layer].delta, head, row, lanes);
 }
 
@@ -301,7 +377,8 @@ static void sparse_set(void *self, uint32_t layer, uint32_t head, uint32_t row, 
 {
     Sparse *s = self;
     if (s->dense) dense_backend.set(s->dense, layer, head, row, lanes);
+    else if (s->warm && s->warmed) dense_backend.set(s->warm, layer, head, row, lanes);
     else delta_set(s->layer[layer].delta, head, row, lanes);
 }
 
-const Backend sparse_backend = {"sparse", sparse_open, sparse_run, sparse_get, sparse_set, sparse_close};
+const Backend sparse_backend = {"sparse", sparse_open, sparse_run, sparse_get, sparse_set, sparse_close, sparse_recall, sparse_remember};

@@ -176,5 +176,9 @@ Delta *delta_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p);
 void delta_step(Delta *d, Stream *s);
 void delta_get(const Delta *d, uint32_t head, uint32_t row, float *lanes);
 void delta_set(Delta *d, uint32_t head, uint32_t row, const float *lanes);
+/* As Backend.recall: for the channels that later tokens ask for. */
+void delta_recall(const Delta *d, uint32_t back, float *raw);
+/* Notes a token that another back end has run: x is the residual that came into the layer. The state is set afterwards. */
+void delta_prime(Delta *d, float *x);
 void delta_close(Delta *d);
 #endif
