@@ -19,13 +19,19 @@ typedef struct {
     int32_t c;
 } VarTerm;
 
-/* T(s) * (m + mk), or T(s) when m is NO_VAR. T is given for s in [s0, s0 + n). */
+/* [g == gtop] * T(s) * (m + mk). Any of the three variables may be NO_VAR: no condition, T a constant, no factor m + mk. T is given for s
+ * in [s0, s0 + n), g is never above gtop. */
 typedef struct {
-    Var s, m;
-    int32_t mk, s0, n;
+    Var s, g, m;
+    int32_t gtop, mk, s0, n;
     int32_t *t;
     int8_t mono;   /* T is: 1 rising, -1 falling, 0 neither */
 } Table;
+
+typedef struct {
+    uint32_t n;
+    int32_t *v; /* rising */
+} Values;
 
 typedef enum { VAR_FREE, VAR_LIN, VAR_DEF } VarKind;
 typedef struct {
@@ -36,6 +42,11 @@ typedef struct {
     VarTerm *lin;      /* LIN: the form; DEF: the affine part */
     Table *table;      /* DEF */
     uint32_t level;    /* longest chain of definitions below it */
+    uint32_t ch; int stage;
+    bool on;           /* part of the present question */
+    bool opaque;       /* questions do not look at its definition */
+    Values *values;    /* cached; a superset of what the range allows */
+    Var side;          /* a form that must hold beside it: index + 1, or 0 */
 } VarInfo;
 
 typedef struct Solver Solver;
@@ -44,20 +55,28 @@ void solver_free(Solver *s);
 Var solver_free_var(Solver *s, int32_t lo, int32_t hi);
 /* The variable of a linear form without constant (terms sorted by variable, no zero coefficients); equal forms are one variable. */
 Var solver_lin(Solver *s, const VarTerm *t, uint32_t n);
-/* A defined variable. The arrays are copied. Its range is the interval hull of the definition; solver_tighten does better. */
+int32_t *solver_table(Solver *s, int32_t n); /* room for a Table's values */
+/* A defined variable. The arrays are copied, but for the tables' values. Its range is the interval hull of the definition; solver_tighten does better. */
 Var solver_def(Solver *s, int32_t k, const VarTerm *lin, uint32_t nlin, const Table *table, uint32_t ntable);
 VarInfo *solver_var(const Solver *s, Var v);
+/* Questions about v take the range of this form into account. */
+void solver_attach(Solver *s, Var v, Var form);
 /* Proves lo <= v <= hi by case split, within a budget; on success that becomes v's range. */
 bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi);
+/* Narrows v's range from both ends while that is quickly shown. */
+void solver_peel(Solver *s, Var v);
+void solver_dump(Solver *s, Var v, int depth, FILE *f);
 /* Whether no reachable pass has lo <= v <= hi for all of the list at once (sound, not complete). */
 typedef struct {
     Var v;
     int32_t lo, hi;
 } Bound;
 bool solver_impossible(Solver *s, const Bound *b, uint32_t n);
-/* The range of v under the list, by propagation alone. False when the list is impossible. */
-bool solver_range(Solver *s, const Bound *b, uint32_t n, Var v, int32_t *lo, int32_t *hi);
+/* Whether v has one value, its least or its largest, in every pass where `given` holds. */
+bool solver_fixed(Solver *s, Bound given, Var v, int32_t *value);
 uint64_t solver_nodes(const Solver *s);
+/* Every value that v can have is among them; contiguous but for linear forms. NULL when there are too many. */
+const Values *solver_values(Solver *s, Var v);
 
 /* ---- margins ---- */
 typedef enum { M_NORM, M_SUM, M_ROUND, M_GATE_ON, M_GATE_OFF, M_BETA, M_KEY, M_CELL, M_READ, M_DECAY, M_LOGIT, M_KINDS } MarginKind;
@@ -83,6 +102,14 @@ typedef struct {
     double kunit; /* a power of two of which all those parts are multiples; 0: none */
 } Form;
 
+/* A counter: a lane that some tokens add 1 to. */
+typedef struct {
+    Var value, bump; /* as read in this pass; the channel that says "add" */
+    int32_t max;
+    int layer;
+    uint32_t head;
+} Count;
+
 typedef struct Prover {
     const Model *m;
     const Geometry *g;
@@ -98,6 +125,9 @@ typedef struct Prover {
     /* vocabulary */
     Var *kind_var;      /* per kind: 1 when this token is of that kind */
     Var *payload_var;   /* per bit */
+    Var one_kind;       /* their sum: 1 */
+    double *kind_gap;   /* per kind: the right logit less the best wrong one */
+    VEC(Count) counts;
     int layer;
     const int32_t *lines; /* of this layer's MLP units */
     uint32_t nlines;
@@ -105,7 +135,7 @@ typedef struct Prover {
     VEC(Margin) margins;
     VEC(const char *) notes;   /* what the verdict assumes beyond numerics.md */
     char *refusal;
-    uint32_t unproved;  /* bits that could not be shown to be bits */
+    uint32_t wide;      /* channels that are sums of gates and not shown to be bits */
     Band *bands;
     FILE *report;
 } Prover;
@@ -119,33 +149,122 @@ bool margin(Prover *p, MarginKind kind, double ratio, const char *tensor, uint32
 /* prove_form.c */
 /* All rows of a tensor as forms (over x = RMSNorm(h) with the given zero-centred gain): form[rows]. */
 bool forms_make(Prover *p, const Tensor *t, const char *name, const Tensor *gain, Form **out);
-/* The row's rounding: exact for any order of summation. Ranges of the value in *lo, *hi. Without `output`, the dtype's rounding of the
- * result is not asked to be exact (only its sign matters). */
+/* The row's sum is exact in float32 for every order of summation. */
 bool form_exact(Prover *p, const Form *f, const char *name, uint32_t row, uint32_t line);
 void form_range(const Prover *p, const Form *f, double *lo, double *hi);
-/* form = a * s + k for a linear variable s; a > 0; NO_VAR when it is constant. */
+/* form = a * s + k for a linear variable s; NO_VAR when it is constant. */
 bool form_var(Prover *p, const Form *f, Var *s, double *a, double *k);
+/* All the values a * s + k may have, in pool memory; NULL after a refusal. */
+typedef struct {
+    uint32_t n;
+    double *v;
+} RealValues;
+const RealValues *form_values(Prover *p, Var s, double a, double k);
 double low_bit(double v);     /* largest power of two that divides v; 0 for 0 */
 bool holds(bool bf16, double v); /* v is a number of the dtype */
 double round_to(bool bf16, double v); /* nearest number of the dtype */
 int32_t chan_lo(const Prover *p, uint32_t ch);
 int32_t chan_hi(const Prover *p, uint32_t ch);
 
-/* A channel's new definition under construction. */
+/* form = q * (m + mk), q a power of two; a constant form: m = NO_VAR, mk = 1. */
+bool form_scaled(Prover *p, const Form *f, Var *m, int32_t *mk, double *q);
+
+/* The sign-relevant form of a gate: a * (sum of the terms) + k. A bit is a guard when the gate is never positive while the bit is
+ * unfavourable; an AND has nothing but guards. */
 typedef struct {
-    uint32_t ch;
+    double a, k;
+    double hi;       /* its largest value */
+    uint32_t n;
+    VarTerm *t;
+} Gate;
+bool gate_form(Prover *p, const Form *f, Gate *out);
+
+/* A channel's new definition under construction; one Sum serves all channels in turn. */
+typedef struct {
+    Var v;
+    double c;
+} RealTerm;
+typedef struct {
+    const Gate *gate;
+    double w;
+    bool step;
+    Var m;
+    int32_t mk;
+    Var core;
+} Addend;
+typedef struct {
+    Var s, g, m;
+    int32_t gtop, mk, s0, n;
+    double *t;
+    uint32_t next; /* index + 1 of the next table of the same g or s */
+} RealTable;
+typedef struct {
+    uint32_t ch, line;
     double k;
-    VEC(VarTerm) lin;
-    VEC(Table) table;
-    double absum, unit; /* of the terms of the projection that adds to it */
-    uint32_t line;
+    VEC(RealTerm) lin;
+    VEC(Addend) add;
+    VEC(RealTable) table;
+    VEC(Var) cores;
+    uint32_t *slot, nslot; /* per variable: its latest table + 1 */
+    double absum, unit;    /* of the products of the projection that adds to the channel */
 } Sum;
-/* Adds w * relu-like T(s) * (m + mk); merges tables of the same s and m. The table's values are doubled-checked integers in sum_finish. */
-bool sums_finish(Prover *p, Sum *sums, uint32_t n, const char *name);
+void sum_begin(Sum *x, Prover *p, uint32_t ch); /* the channel as it is */
+void sum_part(Sum *x, double magnitude, double unit);
+/* += w * (m + mk) */
+void sum_linear(Prover *p, Sum *x, double w, Var m, int32_t mk);
+/* += w * relu(gate) * (m + mk); with `step`, w * [gate > 0] * (m + mk) */
+void sum_gate(Sum *x, double w, const Gate *gate, bool step, Var m, int32_t mk);
+/* The channel's new value; refuses one that is no integer, or a projection that rounds. */
+bool sum_end(Prover *p, Sum *x, const char *name, Var *v);
+void sum_free(Sum *x);
+/* The residual's old + delta is exact in the dtype, for the channel's new variable. */
+bool sum_residual(Prover *p, uint32_t ch, Var v, const char *name, uint32_t line);
 
 /* prove_vocab.c */
 bool prove_embedding(Prover *p);
 bool prove_argmax(Prover *p);
+/* prove_cells.c: what a value head's rows hold and how they read */
+typedef struct {
+    bool any;            /* the projection's row is not zero */
+    int tap;             /* tokens back, -1: no convolution weight, so always 0 */
+    Form *f;
+} ConvRow;
+typedef struct {
+    uint32_t nq;
+    float q[4];          /* values that the query's entry at the addressed row may have */
+    bool key;            /* some row may be addressed for writing */
+    uint32_t dummy;      /* a row that every query also reads and nothing may write: index + 1, or 0 */
+} KeyHead;
+typedef struct {
+    Var value;           /* as read, before the gate; NO_VAR: always 0 */
+    double unit;         /* of value */
+    bool gated;          /* read only while this is positive */
+    Gate gate;
+    double most;
+} LaneRead;
+typedef struct {
+    Prover *p;
+    const Layer *l;
+    ConvRow *qkv;        /* [conv_dim] */
+    Form *z, *b;
+    bool *read;          /* [nv * dv] the output projection uses it */
+    LaneRead *lane;      /* [nv * dv] result */
+    const KeyHead *key;  /* [nk] */
+    struct Installed *map; /* [nv] */
+} Delta;
+bool prove_cells(Delta *d, uint32_t head);
+/* Every value of the row is 0, or survives (positive) or vanishes in (negative) SiLU and is a number of the dtype. */
+bool silu_row(Prover *p, const Form *f, const char *what, uint32_t row, MarginKind on, Var *s, double *a, double *k);
+
+/* What the state map says the loader puts into a value head. */
+typedef struct Installed {
+    double *pilot;       /* [dv] */
+    double *one;         /* [dv] value of a set bit */
+    double *count;       /* [dv] unit of a count */
+    uint32_t count_bits, rows; /* rows below this may be written */
+    bool any, always;    /* always: every row is, before the first token */
+} Installed;
+
 /* prove_delta.c, prove_mlp.c */
 bool prove_delta(Prover *p, const Layer *l);
 bool prove_mlp(Prover *p, const Layer *l);

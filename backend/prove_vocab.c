@@ -1,0 +1,250 @@
+/* prove_vocab.c: the two ends of a pass: the embedding, whose values are functions of (kind, payload), and the argmax over the output head,
+ * whose logits are A_k + sum over i of +-B_ki. */
+#include "prove_priv.h"
+#include <stdlib.h>
+
+/* ---- embedding ---- */
+
+/* [rows, hidden] as lists per column, so that a channel is looked at as a whole. */
+typedef struct {
+    uint32_t *start; /* [hidden + 1] */
+    uint32_t *row;
+    double *value;
+} Columns;
+
+static Columns columns(Prover *p, const Tensor *t)
+{
+    Columns c = {pool_array(p->pool, p->g->hidden + 2, sizeof *c.start), pool_array(p->pool, t->n + 1, sizeof *c.row),
+                 pool_array(p->pool, t->n + 1, sizeof *c.value)};
+    for (uint32_t i = 0; i < t->n; i++) c.start[t->col[i] + 2]++;
+    for (uint32_t i = 1; i < p->g->hidden + 2; i++) c.start[i] += c.start[i - 1];
+    for (uint32_t i = 0; i < t->n; i++) {
+        uint32_t at = c.start[t->col[i] + 1]++;
+        c.row[at] = (uint32_t)t->row[i], c.value[at] = t->value[i];
+    }
+    return c;
+}
+
+static void token_vars(Prover *p)
+{
+    const Model *m = p->m;
+    VarTerm *one = pool_array(p->pool, m->nkinds + 1, sizeof *one);
+    p->kind_var = pool_array(p->pool, m->nkinds + 1, sizeof *p->kind_var);
+    p->payload_var = pool_array(p->pool, m->max_width + 1, sizeof *p->payload_var);
+    for (uint32_t k = 0; k < m->nkinds; k++) one[k] = (VarTerm){p->kind_var[k] = solver_free_var(p->s, 0, 1), 1};
+    for (uint32_t i = 0; i < m->max_width; i++) p->payload_var[i] = solver_free_var(p->s, 0, 1);
+    p->one_kind = solver_lin(p->s, one, m->nkinds);
+    solver_var(p->s, p->one_kind)->lo = solver_var(p->s, p->one_kind)->hi = 1;
+    for (uint32_t k = 0; m->nkinds > 1 && k < m->nkinds; k++) solver_attach(p->s, p->kind_var[k], p->one_kind);
+}
+
+/* A value that is the same in every token and too large to be data: a pilot. */
+static bool find_pilot(Prover *p, uint32_t ch, const Columns *kind, const Columns *bit)
+{
+    uint32_t a = kind->start[ch], b = kind->start[ch + 1];
+    if (bit->start[ch] != bit->start[ch + 1] || b - a != p->m->nkinds || fabs(kind->value[a]) < 0x1p12) return false;
+    for (uint32_t i = a; i < b; i++)
+        if (kind->value[i] != kind->value[a]) return false;
+    p->pilot[ch] = true;
+    p->pilot_value[ch] = kind->value[a];
+    return true;
+}
+
+static bool embed_channel(Prover *p, Sum *x, uint32_t ch, const Columns *kind, const Columns *bit)
+{
+    uint32_t w = p->m->max_width;
+    sum_begin(x, p, ch);
+    for (uint32_t i = kind->start[ch]; i < kind->start[ch + 1]; i++) sum_linear(p, x, kind->value[i], p->kind_var[kind->row[i]], 0);
+    for (uint32_t i = bit->start[ch]; i < bit->start[ch + 1]; i++) {
+        uint32_t k = bit->row[i] / w, b = bit->row[i] % w;
+        if (b >= p->m->kind[k].width) return refuse(p, "embedding: kind %s has a bit %u", p->m->kind[k].name, b);
+        Gate *both = pool_alloc(p->pool, sizeof *both + 2 * sizeof *both->t);
+        *both = (Gate){.a = 1, .k = -1, .hi = 1, .n = 2, .t = (VarTerm *)(both + 1)};
+        both->t[0] = (VarTerm){p->kind_var[k], 1}, both->t[1] = (VarTerm){p->payload_var[b], 1};
+        sum_gate(x, bit->value[i], both, true, NO_VAR, 1);
+    }
+    p->chan[ch] = NO_VAR, p->constant[ch] = 0;
+    if (kind->start[ch] == kind->start[ch + 1] && bit->start[ch] == bit->start[ch + 1]) return true;
+    if (!sum_end(p, x, "embedding", &p->chan[ch])) return false;
+    const VarInfo *v = solver_var(p->s, p->chan[ch]);
+    double most = fmax(fabs((double)v->lo), fabs((double)v->hi));
+    return most == 0 || margin(p, M_ROUND, ((p->bf16 ? 0x1p8 : 0x1p24) + 1) / most, "embedding", ch, 0);
+}
+
+bool prove_embedding(Prover *p)
+{
+    Columns kind = columns(p, &p->m->embed_kind), bit = columns(p, &p->m->embed_bit);
+    Sum sum = {0};
+    bool ok = true;
+    double square = 0;
+    token_vars(p);
+    for (uint32_t ch = 0; ok && ch < p->g->hidden; ch++) {
+        p->chan[ch] = NO_VAR;
+        if (find_pilot(p, ch, &kind, &bit)) square += p->pilot_value[ch] * p->pilot_value[ch];
+        else ok = embed_channel(p, &sum, ch, &kind, &bit);
+    }
+    sum_free(&sum);
+    if (!ok) return false;
+    double mean = square / p->g->hidden;
+    p->scale = sqrt(mean);
+    if (square == 0 || low_bit(p->scale) != p->scale || p->scale * p->scale * p->g->hidden != square)
+        return refuse(p, "embedding: the mean square of the pilots is %g, no power of 4", mean);
+    return true;
+}
+
+/* ---- argmax ---- */
+typedef struct {
+    Var s;              /* A = a s + k */
+    double a, k;
+    double lo, hi;      /* of A: off, on */
+    double bits;        /* sum of |B_ki| */
+    double least;       /* smallest of them */
+    bool fixed;         /* A is constant */
+} Score;
+
+/* One kind's row: products exact, every |B| the same in all passes. */
+static bool score_of(Prover *p, uint32_t k, const Form *kind, const Form *bit, Score *x)
+{
+    const ChipKind *c = &p->m->kind[k];
+    double sum = kind->kabs, unit = kind->kunit;
+    if (!form_var(p, kind, &x->s, &x->a, &x->k)) return false;
+    form_range(p, kind, &x->lo, &x->hi);
+    x->fixed = x->s == NO_VAR || solver_var(p->s, x->s)->lo == solver_var(p->s, x->s)->hi;
+    if (x->fixed && x->hi <= 0 && sum == 0) return true; /* never said: its logits are 0 */
+    if (!x->fixed && solver_var(p->s, x->s)->hi - solver_var(p->s, x->s)->lo != 1)
+        return refuse(p, "head: the score of kind %s has more than two values", c->name);
+    sum += fmax(fabs(x->lo), fabs(x->hi)), unit = x->s == NO_VAR ? unit : fmin(unit ? unit : INFINITY, low_bit(x->a));
+    x->least = INFINITY;
+    for (uint32_t i = 0; i < c->width; i++) {
+        Var s;
+        double a, b;
+        if (!form_var(p, &bit[i], &s, &a, &b)) return false;
+        double v0 = b, v1 = b; /* a constant: always the same payload bit */
+        if (s != NO_VAR) {
+            const VarInfo *v = solver_var(p->s, s);
+            v0 = a * v->lo + b, v1 = a * v->hi + b;
+            if (v->hi - v->lo > 1) return refuse(p, "head: bit %u of kind %s has more than two values", i, c->name);
+        }
+        if (fabs(v0) != fabs(v1) || v0 == 0) return refuse(p, "head: bit %u of kind %s is %g or %g, not +-1", i, c->name, v0, v1);
+        x->bits += fabs(v0);
+        x->least = fmin(x->least, fabs(v0));
+        sum += fabs(a) + bit[i].kabs;
+        unit = fmin(unit ? unit : INFINITY, fmin(a ? low_bit(a) : INFINITY, bit[i].kunit ? bit[i].kunit : INFINITY));
+    }
+    return margin(p, M_SUM, sum == 0 ? INFINITY : 0x1p24 * unit / sum, "lm_head", k, 0);
+}
+
+/* The gap between two logits after rounding to the dtype; the first is the right one. */
+static double gap(const Prover *p, double right, double wrong) { return round_to(p->bf16, right) - round_to(p->bf16, wrong); }
+
+static bool lose(Prover *p, uint32_t k, double g, double at, const char *to, double *least)
+{
+    double unit = ldexp(1, ilogb(fmax(fabs(at), 1)) - (p->bf16 ? 7 : 23)); /* spacing of the dtype there */
+    *least = fmin(*least, g);
+    if (g > 0) return margin(p, M_LOGIT, 1 + g / unit, p->m->kind[k].name, k, 0);
+    return refuse(p, "head: kind %s ties with %s (gap %g)", p->m->kind[k].name, to, g);
+}
+
+/* Kinds that are on together must differ in score. */
+static bool exclusive(Prover *p, const Score *x, uint32_t a, uint32_t b)
+{
+    Bound both[2];
+    uint32_t n = 0;
+    if (!x[a].fixed) both[n++] = (Bound){x[a].s, solver_var(p->s, x[a].s)->hi, INT32_MAX};
+    if (!x[b].fixed) both[n++] = (Bound){x[b].s, solver_var(p->s, x[b].s)->hi, INT32_MAX};
+    if (!x[a].fixed && x[a].a < 0) both[0].lo = INT32_MIN, both[0].hi = solver_var(p->s, x[a].s)->lo;
+    if (!x[b].fixed && x[b].a < 0) both[n - 1].lo = INT32_MIN, both[n - 1].hi = solver_var(p->s, x[b].s)->lo;
+    return n && solver_impossible(p->s, both, n);
+}
+
+static Bound off(const Prover *p, const Score *x)
+{
+    const VarInfo *v = solver_var(p->s, x->s);
+    return x->a > 0 ? (Bound){x->s, INT32_MIN, v->lo} : (Bound){x->s, v->hi, INT32_MAX};
+}
+static Bound on(const Prover *p, const Score *x)
+{
+    const VarInfo *v = solver_var(p->s, x->s);
+    return x->a > 0 ? (Bound){x->s, v->hi, INT32_MAX} : (Bound){x->s, INT32_MIN, v->lo};
+}
+
+/* Kind k is on and no kind of a higher score is. */
+static uint32_t winning(const Prover *p, const Score *x, uint32_t k, Bound *b)
+{
+    uint32_t n = 0;
+    if (!x[k].fixed) b[n++] = on(p, &x[k]);
+    for (uint32_t j = 0; j < p->m->nkinds; j++)
+        if (!x[j].fixed && j != k && x[j].hi + x[j].bits > x[k].hi + x[k].bits) b[n++] = off(p, &x[j]);
+    return n;
+}
+
+static bool kind_gaps(Prover *p, const Score *x, uint32_t k)
+{
+    double top = x[k].hi + x[k].bits, least = INFINITY;
+    const ChipKind *c = &p->m->kind[k];
+    if (c->width && !lose(p, k, gap(p, top, top - 2 * x[k].least), top, "another payload", &least)) return false;
+    if (p->g->vocab > p->m->end && !lose(p, k, gap(p, top, 0), top, "an unused row", &least)) return false;
+    for (uint32_t j = 0; j < p->m->nkinds; j++) {
+        if (j == k) continue;
+        double o = x[j].hi + x[j].bits;
+        if (!x[j].fixed && !lose(p, k, gap(p, top, x[j].lo + x[j].bits), top, p->m->kind[j].name, &least)) return false;
+        if (o > top) continue; /* then k is not the right one */
+        double g = gap(p, top, o);
+        if (g <= 0 && exclusive(p, x, k, j)) continue;
+        if (!lose(p, k, g, top, p->m->kind[j].name, &least)) return false;
+    }
+    p->kind_gap[k] = least;
+    return true;
+}
+
+/* Some kind is always on. */
+static bool complete(Prover *p, const Score *x)
+{
+    Bound *none = pool_array(p->pool, p->m->nkinds + 1, sizeof *none);
+    uint32_t n = 0;
+    for (uint32_t k = 0; k < p->m->nkinds; k++) {
+        if (x[k].fixed && x[k].hi + x[k].bits > 0) return true;
+        if (!x[k].fixed) none[n++] = off(p, &x[k]);
+    }
+    return solver_impossible(p->s, none, n) || refuse(p, "head: a pass may choose no kind");
+}
+
+/* A count that is full is not added to: no kind that adds is said then. */
+static bool count_bounded(Prover *p, const Score *x, const Count *c)
+{
+    Bound *b = pool_array(p->pool, p->m->nkinds + 2, sizeof *b);
+    for (uint32_t k = 0; k < p->m->nkinds; k++) {
+        int32_t adds;
+        if (solver_fixed(p->s, (Bound){p->kind_var[k], 1, 1}, c->bump, &adds) && !adds) continue;
+        const ChipKind *kind = &p->m->kind[k];
+        if (kind->role == CHIP_INPUT || kind->role == CHIP_START || kind->role == CHIP_LOAD)
+            return refuse(p, "layer %d: head %u: the host's token %s adds to a count", c->layer, c->head, kind->name);
+        if (x[k].fixed && x[k].hi + x[k].bits <= 0) continue;
+        uint32_t n = winning(p, x, k, b);
+        b[n++] = (Bound){c->value, c->max, c->max};
+        if (!solver_impossible(p->s, b, n)) note(p, "kind %s is not said while the count of layer %d, head %u, is %d (not shown)", kind->name, c->layer, c->head, c->max);
+    }
+    return true;
+}
+
+bool prove_argmax(Prover *p)
+{
+    Form *kind, *bit;
+    if (!forms_make(p, &p->m->head_kind, "lm_head", &p->m->final_norm, &kind)) return false;
+    if (!forms_make(p, &p->m->head_bit, "lm_head", &p->m->final_norm, &bit)) return false;
+    Score *x = pool_array(p->pool, p->m->nkinds + 1, sizeof *x);
+    p->kind_gap = pool_array(p->pool, p->m->nkinds + 1, sizeof *p->kind_gap);
+    for (uint32_t k = 0; k < p->m->nkinds; k++)
+        if (!score_of(p, k, &kind[k], bit + (size_t)k * p->m->max_width, &x[k])) return false;
+    if (!complete(p, x)) return false;
+    for (uint32_t k = 0; k < p->m->nkinds; k++) {
+        if (x[k].fixed && x[k].hi + x[k].bits <= 0) { /* never said */
+            p->kind_gap[k] = INFINITY;
+            continue;
+        }
+        if (!kind_gaps(p, x, k)) return false;
+    }
+    for (uint32_t i = 0; i < p->counts.n; i++)
+        if (!count_bounded(p, x, &p->counts.data[i])) return false;
+    return true;
+}
