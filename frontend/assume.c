@@ -1,10 +1,11 @@
 /* assume.c: every value is simplified under what is true whenever it matters (observe.c): an operand that is known
- * becomes a constant, and a condition loses the factors that are known. So the arms of a MUX do not ask again what their
- * condition has answered, and the data of a write do not ask what its enable has.
+ * becomes a constant, and a condition loses the factors that are known. So the arms of a MUX do not ask again what
+ * their condition has answered, and the data of a write do not ask what its enable has.
  *
- * Nothing is copied to be simplified: a value used in two places keeps what only one of them knows. New ops are made only for
- * a condition of its own (one that has no other user) or where one op is enough.
- * Keeps: PMUX conditions exclusive. They may differ from before only where the new ones can be seen to exclude each other. */
+ * Nothing is copied to be simplified: a value used in two places keeps what only one of them knows. New ops are
+ * made only for a condition of its own (one that has no other user) or where one op is enough.
+ * Keeps: PMUX conditions exclusive. They may differ from before only where the new ones can be seen to exclude each
+ * other. */
 #include "passes.h"
 
 enum { DEPTH = 8 };
@@ -70,9 +71,10 @@ static Ref strip(Rebuild *b, const LitSet *s, Ref r, int depth)
 static Ref simplify(Rebuild *b, const LitSet *s, Ref r)
 {
     const Facts *f = b->ctx;
+    unsigned width = op_at(b->from, r)->width;
     uint64_t k;
     if (!s->n || !r) return b->map[r];
-    if (op_at(b->from, r)->width > 1) return known_value(b->from, s, r, &k) ? ir_const(b->to, op_at(b->from, r)->width, k) : b->map[r];
+    if (width > 1) return known_value(b->from, s, r, &k) ? ir_const(b->to, width, k) : b->map[r];
     uint32_t before = b->to->ops.n;
     Ref x = strip(b, s, r, DEPTH);
     return b->to->ops.n > before + 1 && f->uses[r] > 1 ? b->map[r] : x;
@@ -85,8 +87,8 @@ static bool exclusive_pair(const Circuit *c, Ref x, Ref y)
     return never || ir_exclusive(c, x, y);
 }
 
-/* Conditions that are 0 under s drop their arm whatever the others are, and one that is 1 decides; other changes need a proof that
- * the new conditions exclude each other. */
+/* Conditions that are 0 under s drop their arm whatever the others are, and one that is 1 decides; other changes
+ * need a proof that the new conditions exclude each other. */
 static Ref make_pmux(Rebuild *b, Ref r, const Ref *args, Ref *now)
 {
     const Op *op = op_at(b->from, r);
@@ -126,7 +128,9 @@ Circuit *pass_assume(Circuit *c)
         const Write *w = &c->writes.data[i];
         LitSet s = observe_enabled(c, w->en);
         Write *x = &d->writes.data[i];
-        x->index = simplify(&b, &s, w->index), x->data = simplify(&b, &s, w->data), x->lanes = simplify(&b, &s, w->lanes);
+        x->index = simplify(&b, &s, w->index);
+        x->data = simplify(&b, &s, w->data);
+        x->lanes = simplify(&b, &s, w->lanes);
     }
     for (uint32_t i = 0; i < c->emits.n; i++) {
         LitSet s = observe_enabled(c, c->emits.data[i].en);

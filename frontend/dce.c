@@ -1,5 +1,5 @@
-/* dce.c: the only pass that deletes: values that no write, emit or `retire` needs, and writes and emits that are never
- * enabled. State elements stay, read or not: the host sees them. */
+/* dce.c: the only pass that deletes: values that no write, emit or `retire` needs, and writes and emits that are
+ * never enabled. State elements stay, read or not: the host sees them. */
 #include "passes.h"
 
 static bool enabled(const Circuit *c, Ref en)

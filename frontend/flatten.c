@@ -1,7 +1,7 @@
-/* flatten.c: a selection whose arm is a selection of its own becomes one selection: PMUX c: PMUX(d: v, e: w), f: x becomes
- * PMUX c&d: v, c&e: w, f: x. The inner one must have no other user, so that nothing is computed twice.
- * Exclusive by construction: what stands under c excludes f because c does, and c&d excludes c&e because d excludes e. (An inner MUX is
- * left alone: in a model it costs less than two more conditions.) */
+/* flatten.c: a selection whose arm is a selection of its own becomes one selection: PMUX c: PMUX(d: v, e: w), f: x
+ * becomes PMUX c&d: v, c&e: w, f: x. The inner one must have no other user, so that nothing is computed twice.
+ * Exclusive by construction: what stands under c excludes f because c does, and c&d excludes c&e because d excludes
+ * e. (An inner MUX is left alone: in a model it costs less than two more conditions.) */
 #include "passes.h"
 #include <stdlib.h>
 

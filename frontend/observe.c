@@ -1,13 +1,14 @@
 /* observe.c: for every value a set of literals that are all true whenever it matters.
  *
- * Walks from the users down: the operands of a write or emit matter under its enable, an arm of a MUX or PMUX under its
- * condition, one side of a 1-bit AND (OR) while the other side is 1 (0). A value with several users matters under what is
- * common to all. Sets that grow too large lose members: less is known then, nothing wrong.
+ * Walks from the users down: the operands of a write or emit matter under its enable, an arm of a MUX or PMUX under
+ * its condition, one side of a 1-bit AND (OR) while the other side is 1 (0). A value with several users matters
+ * under what is common to all. Sets that grow too large lose members: less is known then, nothing wrong.
  *
- * The two uses differ where two operands could excuse each other. OBSERVE_KEEP takes both sides of an AND, so whoever uses it may
- * rely only on literals that his own change leaves alone. OBSERVE_SIMPLIFY lets only the older side speak for the newer one, and
- * says nothing of the conditions of a PMUX: then every value may be simplified under its set at the same time, because the
- * literal that excuses a change is kept by the user that it was taken from, and PMUX conditions stay exact (and exclusive). */
+ * The two uses differ where two operands could excuse each other. OBSERVE_KEEP takes both sides of an AND, so
+ * whoever uses it may rely only on literals that his own change leaves alone. OBSERVE_SIMPLIFY lets only the older
+ * side speak for the newer one, and says nothing of the conditions of a PMUX: then every value may be simplified
+ * under its set at the same time, because the literal that excuses a change is kept by the user that it was taken
+ * from, and PMUX conditions stay exact (and exclusive). */
 #include "passes.h"
 #include <stdlib.h>
 #include <string.h>

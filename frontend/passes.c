@@ -1,4 +1,5 @@
-/* passes.c: the passes over the netlist, in order. A new pass is a file, a prototype in passes.h and a row here. */
+/* passes.c: the passes over the netlist, in order. A new pass is a file, a prototype in passes.h and a row here.
+ * Each takes away something that costs units, layers or copies of a memory in a model; none moves state. */
 #include "passes.h"
 
 static const struct {

@@ -1,16 +1,12 @@
-/* passes.h: what the passes over the netlist share. A pass takes a circuit and returns the circuit that replaces it, which may be
- * the same one; the values of all writes, emits and `retire` (while they matter: see observe.c) and all states are kept.
- * Sections name the file that defines their functions. */
+/* passes.h: what the passes over the netlist share. A pass takes a circuit and returns the circuit that replaces
+ * it, which may be the same one; the values of all writes, emits and `retire` (while they matter: see observe.c)
+ * and all states are kept. Sections name the file that defines their functions. */
 #ifndef TAPEOUT_PASSES_H
 #define TAPEOUT_PASSES_H
 #include "ir.h"
 
 typedef Circuit *Pass(Circuit *c);
-Pass pass_dce;   /* dce.c */
-Pass pass_ports; /* ports.c */
-Pass pass_assume; /* assume.c */
-Pass pass_share; /* share.c */
-Pass pass_flatten; /* flatten.c */
+Pass pass_dce, pass_ports, pass_assume, pass_share, pass_flatten; /* dce.c, ports.c and so on */
 
 /* ---- rebuild.c: a circuit made again, op by op, in a fresh one, so that folding is applied again ---- */
 typedef struct Rebuild Rebuild;

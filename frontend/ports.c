@@ -1,12 +1,12 @@
-/* ports.c: two READs of one large memory that never matter in the same step become one READ, because in a model every read port of
- * a memory is a copy of the memory.
+/* ports.c: two READs of one large memory that never matter in the same step become one READ, because in a model
+ * every read port of a memory is a copy of the memory.
  *
- * READ m[i] and READ m[j] become READ m[MUX(p, i, j)] where p is true whenever the first matters and false whenever the
- * second does. Why the rest of the circuit does not notice: take the literals (observe.c) of both reads that depend on neither of them.
- * Where those of the first are all true the merged read gives m[i]; where one is false, the user that
- * contributed it ignores the value, before and after. The same holds for the second.
- * Needs: neither index depends on the other read, also not through a forward memory. Keeps: PMUX conditions exclusive, as
- * functions of any value that a read may give. One pair a run. */
+ * READ m[i] and READ m[j] become READ m[MUX(p, i, j)] where p is true whenever the first matters and false whenever
+ * the second does. Why the rest of the circuit does not notice: take the literals (observe.c) of both reads that
+ * depend on neither of them. Where those of the first are all true the merged read gives m[i]; where one is false,
+ * the user that contributed it ignores the value, before and after. The same holds for the second.
+ * Needs: neither index depends on the other read, also not through a forward memory. Keeps: PMUX conditions
+ * exclusive, as functions of any value that a read may give. One pair a run. */
 #include "passes.h"
 
 enum { MANY_ROWS = 64 }; /* fewer rows are cheaper to copy than a multiplexer of the index is */
@@ -17,6 +17,8 @@ typedef struct {
     int late;     /* of select */
 } Merge;
 
+static bool is_wiring(OpKind k) { return k == OP_CAT || k == OP_SLICE || k == OP_ZEXT || k == OP_SEXT || k == OP_NOT; }
+
 /* How late a value is known: levels of logic, and a memory on top of its index. */
 static int *find_levels(const Circuit *c)
 {
@@ -24,10 +26,9 @@ static int *find_levels(const Circuit *c)
     int *level = xalloc(c->ops.n * sizeof *level);
     for (Ref r = 1; r < c->ops.n; r++) {
         const Op *op = op_at(c, r);
-        bool wire = op->kind == OP_CAT || op->kind == OP_SLICE || op->kind == OP_ZEXT || op->kind == OP_SEXT || op->kind == OP_NOT;
         for (uint32_t i = 0; i < op->nargs; i++)
             if (level[arg_at(c, r, i)] > level[r]) level[r] = level[arg_at(c, r, i)];
-        if (op->nargs && !wire) level[r] += op->kind == OP_READ ? READ_LEVELS : 1;
+        if (op->nargs && !is_wiring((OpKind)op->kind)) level[r] += op->kind == OP_READ ? READ_LEVELS : 1;
     }
     return level;
 }
@@ -38,7 +39,8 @@ static bool mark_forward(const Circuit *c, bool *mark)
     bool any = false;
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const Write *w = &c->writes.data[i];
-        if (!c->states.data[w->state].forward || !(mark[w->en] || mark[w->index] || mark[w->data] || mark[w->lanes])) continue;
+        bool marked = mark[w->en] || mark[w->index] || mark[w->data] || mark[w->lanes];
+        if (!marked || !c->states.data[w->state].forward) continue;
         for (Ref r = 1; r < c->ops.n; r++)
             if (op_at(c, r)->kind == OP_READ && op_at(c, r)->imm == w->state && !mark[r]) any = mark[r] = true;
     }
@@ -66,7 +68,8 @@ static bool lits_exclusive(const Circuit *c, Lit p, Lit q)
     return lit_neg(p) ? ir_implies(c, y, x) : ir_exclusive(c, x, y);
 }
 
-/* p is true when `a` matters and then q, which is true when `b` does, is false: takes the earlier of the two as the select. */
+/* p is true when `a` matters and then q, which is true when `b` does, is false: takes the earlier of the two as the
+ * select. */
 static void consider(Merge *m, const int *level, Ref a, Ref b, Lit p, Lit q)
 {
     if (!m->select || level[lit_ref(p)] < m->late)

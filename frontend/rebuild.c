@@ -1,5 +1,6 @@
-/* rebuild.c: a circuit made again in a fresh one. Every op goes through ir_op, so what a pass has changed below it can fold,
- * and equal values become one. Order is kept: a value's number only grows with that of the old one where nothing folds. */
+/* rebuild.c: a circuit made again in a fresh one. Every op goes through ir_op, so what a pass has changed below it
+ * can fold, and equal values become one. Order is kept: a value's number only grows with that of the old one where
+ * nothing folds. */
 #include "passes.h"
 
 Ref rebuild_op(Rebuild *b, Ref r, const Ref *args)
@@ -67,12 +68,14 @@ static bool same_write(const Write *x, const Write *y)
 
 static bool same_emit(const Emit *x, const Emit *y)
 {
-    return x->role == y->role && x->name == y->name && x->en == y->en && x->payload == y->payload && x->state == y->state;
+    return x->role == y->role && x->name == y->name && x->state == y->state && x->en == y->en &&
+           x->payload == y->payload;
 }
 
 bool circuit_same(const Circuit *a, const Circuit *b)
 {
-    bool same = a->ops.n == b->ops.n && a->writes.n == b->writes.n && a->emits.n == b->emits.n && a->retire == b->retire;
+    bool same = a->ops.n == b->ops.n && a->writes.n == b->writes.n && a->emits.n == b->emits.n;
+    same = same && a->retire == b->retire;
     for (Ref r = 1; same && r < a->ops.n; r++) same = same_op(a, b, r);
     for (uint32_t i = 0; same && i < a->writes.n; i++) same = same_write(&a->writes.data[i], &b->writes.data[i]);
     for (uint32_t i = 0; same && i < a->emits.n; i++) same = same_emit(&a->emits.data[i], &b->emits.data[i]);

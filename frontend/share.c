@@ -1,5 +1,5 @@
-/* share.c: a&x | b&x becomes (a|b) & x, for conditions: what all alternatives share stands once and outside, where the user of the
- * condition may know it already (assume.c). The two conjunctions must have no other user. */
+/* share.c: a&x | b&x becomes (a|b) & x, for conditions: what all alternatives share stands once and outside, where
+ * the user of the condition may know it already (assume.c). The two conjunctions must have no other user. */
 #include "passes.h"
 
 enum { MOST = 16 };

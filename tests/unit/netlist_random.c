@@ -1,7 +1,8 @@
-/* netlist_random.c: random circuits from a seed, made op by op without folding. The text form must read back as the same text, and
- * the circuit read back, the circuit folded (dce alone) and the optimised circuit must do what the first one does: the same
- * events, `retire` and states, for random states and host inputs over some steps. Every value of the first circuit is also
- * evaluated both ways that the interpreter has: as code (watched) and again after the step.
+/* netlist_random.c: random circuits from a seed, made op by op without folding. The text form must read back as the
+ * same text, and the circuit read back, the circuit folded (dce alone) and the optimised circuit must do what the
+ * first one does: the same events, `retire` and states, for random states and host inputs over some steps. Every
+ * value of the first circuit is also evaluated both ways that the interpreter has: as code (watched) and again
+ * after the step.
  *   netlist_random [FIRST_SEED [COUNT]]     one seed with its text: netlist_random SEED 1 */
 #include "../../frontend/passes.h"
 #include <stdlib.h>
@@ -166,7 +167,8 @@ static uint32_t readable_state(void)
     return s;
 }
 
-/* Conditions that exclude each other as functions of any values: a decoder, a chain of priorities, or either under a guard. */
+/* Conditions that exclude each other as functions of any values: a decoder, a chain of priorities, or either under
+ * a guard. */
 static unsigned exclusive(Ref *cond)
 {
     unsigned n = 2 + below(4);
@@ -343,7 +345,8 @@ static void compare_events(const Circuit *c, const Circuit *d, const Outcome *x,
         const Event *e = &x->event[i], *f = &y->event[i];
         const char *a = c->emits.data[e->emit].name, *b = d->emits.data[f->emit].name;
         if (e->role != f->role || a != b || e->payload != f->payload)
-            die("%s: event %s %llx, not %s %llx", who, b, (unsigned long long)f->payload, a, (unsigned long long)e->payload);
+            die("%s: event %s %llx, not %s %llx", who, b, (unsigned long long)f->payload, a,
+                (unsigned long long)e->payload);
     }
 }
 
@@ -352,8 +355,8 @@ static void compare_states(const Circuit *c, const Sim *x, const Sim *y, const c
     for (uint32_t i = 0; i < c->states.n; i++)
         for (uint32_t r = 0; r < c->states.data[i].rows; r++)
             if (sim_get(x, i, r) != sim_get(y, i, r))
-                die("%s: %s[%u] is %llx, not %llx", who, c->states.data[i].name, r, (unsigned long long)sim_get(y, i, r),
-                    (unsigned long long)sim_get(x, i, r));
+                die("%s: %s[%u] is %llx, not %llx", who, c->states.data[i].name, r,
+                    (unsigned long long)sim_get(y, i, r), (unsigned long long)sim_get(x, i, r));
 }
 
 static void compare_values(const Circuit *c, const Sim *s, const Sim *watched)
@@ -431,13 +434,16 @@ static bool run_batch(uint64_t first, uint64_t count, bool show)
 
 int main(int argc, char **argv)
 {
-    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1, count = argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT;
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT;
     totals = mmap(NULL, sizeof *totals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (totals == MAP_FAILED) die("out of memory");
     bool well = true;
-    for (uint64_t i = 0; i < count; i += BATCH) well &= run_batch(first + i, count - i < BATCH ? count - i : BATCH, count == 1);
-    printf("%llu reads of large memories, %llu merged; %llu values, %llu optimised\n", (unsigned long long)totals->reads,
-           (unsigned long long)totals->merged, (unsigned long long)totals->ops, (unsigned long long)totals->optimised);
+    for (uint64_t i = 0; i < count; i += BATCH)
+        well &= run_batch(first + i, count - i < BATCH ? count - i : BATCH, count == 1);
+    printf("%llu reads of large memories, %llu merged; %llu values, %llu optimised\n",
+           (unsigned long long)totals->reads, (unsigned long long)totals->merged, (unsigned long long)totals->ops,
+           (unsigned long long)totals->optimised);
     if (count >= COUNT && totals->merged < count / 100) well = false, printf("too few merges to have tested them\n");
     return well ? 0 : 1;
 }
