@@ -6,7 +6,7 @@
  * depend on neither of them. Where those of the first are all true the merged read gives m[i]; where one is false,
  * the user that contributed it ignores the value, before and after. The same holds for the second.
  * Needs: neither index depends on the other read, also not through a forward memory. Keeps: PMUX conditions
- * exclusive, as functions of any value that a read may give. One pair a run. */
+ * exclusive, as functions of any value that a read may give. */
 #include "passes.h"
 
 enum { MANY_ROWS = 64 }; /* fewer rows are cheaper to copy than a multiplexer of the index is */
@@ -129,8 +129,9 @@ static Ref make(Rebuild *b, Ref r, const Ref *args)
 
 Circuit *pass_ports(Circuit *c)
 {
-    Merge m = find_merge(c);
-    if (!m.select) return c;
-    Rebuild b = {.from = c, .make = make, .ctx = &m};
-    return rebuild(&b);
+    for (Merge m = find_merge(c); m.select; m = find_merge(c)) {
+        Rebuild b = {.from = c, .make = make, .ctx = &m};
+        c = rebuild(&b);
+    }
+    return c;
 }
