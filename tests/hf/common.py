@@ -76,6 +76,15 @@ class Chip:
         return tokens[1:], done
 
 
+    def halt(self, firmware, ours, tokens):
+        """(steps, tokens) of a stop between two steps, at most that many tokens into the run."""
+        done = [i + 1 for i, t in enumerate(ours[:tokens]) if self.kind(t)["retire"]]
+        return (len(done), done[-1]) if done else None
+
+    def kind(self, token):
+        return next(k for k in self.kinds if k["base"] <= token < k["base"] + (1 << k["width"]))
+
+
 def load(folder, **more):
     """from_pretrained, which must not miss, ignore or convert anything."""
     model, info = AutoModelForCausalLM.from_pretrained(folder, output_loading_info=True, **more)

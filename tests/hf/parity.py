@@ -9,7 +9,8 @@ import sys
 import torch
 from transformers import AutoTokenizer
 
-from common import Chip, Clock, HERE, ROOT, feed, load, new_cache, path, recurrent, run, same_states
+import tapeout_state
+from common import TAPEOUT, Chip, Clock, HERE, ROOT, feed, load, new_cache, path, recurrent, run, same_states
 
 CPU = ("cpu-spec/rv32i.ckt", "-D", "RAM=4KiB", "--vocab", "16384")
 # name: source and build options, firmware, dtype of the run's chip, families
@@ -57,7 +58,7 @@ def in_pieces(model, all_tokens, size):
     return said, cache
 
 
-def decode(name, chip, model, prompt, ours, more):
+def decode(name, model, prompt, ours):
     """Cached decode against our run, the state against the same tokens in one piece and in uneven pieces."""
     with Clock(f"{len(ours)} tokens of cached decode"):
         theirs, cache = stepwise(model, prompt, len(ours))
@@ -70,6 +71,30 @@ def decode(name, chip, model, prompt, ours, more):
         check(name, f"fed {what}: the same tokens", said == ours, f"(first difference {first_difference(said, ours)})" if said != ours else "")
         check(name, f"fed {what}: the same recurrent state", same_states(recurrent(cache), recurrent(other)))
     return cache
+
+
+def moves(name, chip, model, prompt, ours, cache, elf):
+    """The state after all of our tokens but the last, ours and theirs; then half a run here, some there, and the rest here again."""
+    half, there = chip.halt(elf, ours, len(ours) // 2), min(40, len(ours) // 4)
+    if not half:
+        return
+    steps, at = half
+    state, back = path(name + ".state"), path(name + "-back.state")
+    for backend in ("dense", "sparse"):
+        chip.trace(elf, steps=steps, backend=backend, more=("--prompt", "--save-state", state))
+        theirs, token = tapeout_state.read(state, model.config, model.dtype, positions=len(prompt) + at - 1)
+        alone = new_cache(model)
+        feed(model, alone, prompt + ours[: at - 1])
+        check(name, f"the state of our {backend} back end after {at} tokens is theirs, bit for bit", token == ours[at - 1] and tapeout_state.same(alone, theirs, conv=backend == "dense"))
+        moved = []
+        while len(moved) < there:
+            token = feed(model, theirs, [token])[0, -1].item()
+            moved.append(token)
+        check(name, f"{there} tokens in the package from our state", moved == ours[at : at + there])
+        tapeout_state.write(back, theirs, chip.manifest["name"], token)
+        rest, _ = chip.trace(steps=len(ours), backend=backend, more=("--load-state", back))
+        rest = rest[: len(ours) - at - there]
+        check(name, f"{len(rest)} tokens in our {backend} back end from theirs", len(rest) > 0 and rest == ours[at + there :][: len(rest)])
 
 
 def batch(name, model, runs):
@@ -106,7 +131,8 @@ def one(name, count):
     tokenizer(name, folder, chip, prompt)
     model = load(folder)
     check(name, "loads without a missing, unexpected or converted tensor", model.dtype == chip.dtype)
-    decode(name, chip, model, prompt, ours, ())
+    cache = decode(name, model, prompt, ours)
+    moves(name, chip, model, prompt, ours, cache, elf)
     return chip, model, prompt, ours, elf
 
 
