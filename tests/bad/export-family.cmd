@@ -1,0 +1,1 @@
+"$TAPEOUT" export "$CHIP" --hf "$tmp/hf" --family gpt2

@@ -1,0 +1,1 @@
+"$TAPEOUT" export "$CHIP" --hf README.md

@@ -1,0 +1,1 @@
+"$TAPEOUT" prompt "$CHIP" README.md

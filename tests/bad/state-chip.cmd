@@ -1,0 +1,1 @@
+"$TAPEOUT" run "$CHIP" --load-state "$CHIP"
