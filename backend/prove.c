@@ -203,7 +203,7 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
     if (p.margins.n) qsort(p.margins.data, p.margins.n, sizeof *p.margins.data, by_ratio);
     if (out) report(&p, out);
     *proof = (Proof){.exact = !p.refusal, .worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY, .refusal = p.refusal, .bands = p.bands};
-    free(p.margins.data), free(p.notes.data), free(p.counts.data);
+    free(p.margins.data), free(p.notes.data), free(p.counts.data), free(p.pairs.data);
     solver_free(p.s);
     pool_free(p.pool);
     return proof->exact;

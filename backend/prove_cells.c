@@ -190,6 +190,7 @@ static bool value_lane(Rows *r, uint32_t i)
     Var s;
     if (!c->any) return true;
     if (r->counts && without(p, c->f, r->bump_ch, &rest, &bump)) return c->tap == 0 ? count_lane(r, i, index, &rest, bump) : refuse(p, "layer %d: value row %u", p->layer, index);
+    if (c->f->n == 2 && c->f->t[0].c == c->f->t[1].c) form_pair(p, c->f->t[0].ch, c->f->t[1].ch);
     if (!silu_row(p, c->f, "value", index, M_CELL, &s, &a, &k)) return false;
     const RealValues *all = form_values(p, s, a, k);
     if (!all) return false;

@@ -150,11 +150,37 @@ static bool at_most_one(Prover *p, const KeyRow *r, uint32_t n, const char *what
     return true;
 }
 
+/* Channels that have the same coefficient in all rows of the side are alternatives (an address while running or while loading). */
+static void side_pairs(Delta *d, uint32_t first)
+{
+    Prover *p = d->p;
+    uint64_t *hash = pool_array(p->pool, p->g->hidden, sizeof *hash);
+    uint32_t top = 0;
+    for (uint32_t i = 0; i < p->g->dk; i++) {
+        const Form *f = d->qkv[first + i].f;
+        for (uint32_t k = 0; k < f->n; k++) {
+            uint64_t c;
+            memcpy(&c, &f->t[k].c, sizeof c);
+            uint64_t *h = &hash[f->t[k].ch];
+            *h = (*h ^ c >> 32 ^ c ^ (uint64_t)i << 16) * 0x9e3779b97f4a7c15ull + 1;
+            *h ^= *h >> 29;
+            if (f->t[k].ch >= top) top = f->t[k].ch + 1;
+        }
+    }
+    for (uint32_t a = 0; a < top; a++)
+        for (uint32_t b = a + 1; hash[a] && b < top; b++)
+            if (hash[a] == hash[b]) {
+                form_pair(p, a, b);
+                break;
+            }
+}
+
 /* The rows of one side of a key head; those that are always hot come first. */
 static bool side(Delta *d, uint32_t first, const char *what, KeyRow *r, uint32_t *n, uint32_t *always)
 {
     Prover *p = d->p;
     *n = *always = 0;
+    side_pairs(d, first);
     for (uint32_t i = 0; i < p->g->dk; i++) {
         if (!d->qkv[first + i].any) continue;
         KeyRow x;
@@ -251,6 +277,42 @@ static void add_lane(Prover *p, Sum *sum, const LaneRead *x, double w)
     else sum_linear(p, sum, w * x->unit, x->value, 0);
 }
 
+/* Literals that stand in every term's condition; returns how many. */
+static uint32_t common_guards(const Prover *p, const VarInfo *d, VarTerm *out)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->ntable; i++) {
+        if (d->table[i].g == NO_VAR) return 0;
+        const VarInfo *g = solver_var(p->s, d->table[i].g);
+        VarTerm self = {d->table[i].g, 1};
+        const VarTerm *t = g->kind == VAR_LIN ? g->lin : &self;
+        uint32_t len = g->kind == VAR_LIN ? g->nlin : 1, kept = 0;
+        for (uint32_t k = 0; i == 0 && k < len; k++) out[n++] = t[k];
+        for (uint32_t k = 0; i && k < n; k++)
+            for (uint32_t j = 0; j < len; j++)
+                if (t[j].v == out[k].v && t[j].c == out[k].c) out[kept++] = out[k];
+        if (i) n = kept;
+    }
+    return n;
+}
+
+/* What a read of many groups of rows is to later questions: some bit, or 0 unless the literals that all groups ask for hold. */
+static Var abstract_read(Prover *p, Var v)
+{
+    const VarInfo d = *solver_var(p->s, v);
+    if (d.kind != VAR_DEF || d.ntable <= SMALL_MUX) return v;
+    Var any = solver_free_var(p->s, d.lo, d.hi);
+    VarTerm *t = xrealloc(NULL, (solver_var(p->s, d.table[0].g == NO_VAR ? v : d.table[0].g)->nlin + 1) * sizeof *t);
+    uint32_t n = d.nlin || d.k ? 0 : common_guards(p, &d, t);
+    if (n) {
+        Table x = {.s = NO_VAR, .g = solver_lin(p->s, t, n), .m = any, .n = 1, .t = solver_table(p->s, 1)};
+        x.gtop = solver_var(p->s, x.g)->hi, x.t[0] = 1;
+        any = solver_def(p->s, 0, NULL, 0, &x, 1);
+    }
+    free(t);
+    return any;
+}
+
 static bool output(Delta *d, const Tensor *t)
 {
     Prover *p = d->p;
@@ -264,7 +326,7 @@ static bool output(Delta *d, const Tensor *t)
         for (j = i; j < t->n && t->row[j] == t->row[i]; j++) add_lane(p, &sum, &d->lane[t->col[j]], t->value[j]);
         ok = ok && sum_end(p, &sum, "out_proj", &next[ch]) && sum_residual(p, ch, next[ch], "out_proj", 0);
         written[ch] = true;
-        if (ok && solver_var(p->s, next[ch])->ntable > SMALL_MUX) solver_var(p->s, next[ch])->opaque = true;
+        if (ok) next[ch] = abstract_read(p, next[ch]);
     }
     for (uint32_t ch = 0; ok && ch < p->g->hidden; ch++)
         if (written[ch]) p->chan[ch] = next[ch];

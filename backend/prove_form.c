@@ -116,6 +116,40 @@ static uint32_t tidy(VarTerm *t, uint32_t n)
     return k;
 }
 
+static Var pair_sum(const Prover *p, Var x, Var y)
+{
+    for (uint32_t i = 0; i < p->pairs.n; i++)
+        if (p->pairs.data[i].x == x && p->pairs.data[i].y == y) return p->pairs.data[i].sum;
+    return NO_VAR;
+}
+
+void form_pair(Prover *p, uint32_t a, uint32_t b)
+{
+    Var x = p->chan[a], y = p->chan[b];
+    if (x == NO_VAR || y == NO_VAR || x == y) return;
+    if (x > y) x = p->chan[b], y = p->chan[a];
+    if (pair_sum(p, x, y) != NO_VAR || !solver_exclusive(p->s, x, y)) return;
+    VarTerm both[2] = {{x, 1}, {y, 1}};
+    Var sum = solver_def(p->s, 0, both, 2, NULL, 0);
+    solver_var(p->s, sum)->hi = 1;
+    vec_push(&p->pairs, ((Pair){x, y, sum}));
+}
+
+/* Terms of known pairs become one; again tidy. */
+static uint32_t merge_pairs(const Prover *p, VarTerm *t, uint32_t n)
+{
+    bool any = false;
+    for (uint32_t i = 0; p->pairs.n && i < n; i++)
+        for (uint32_t j = i + 1; j < n; j++) {
+            if (t[i].c != t[j].c || !t[i].c) continue;
+            Var sum = pair_sum(p, t[i].v, t[j].v);
+            if (sum == NO_VAR) continue;
+            t[i].v = sum, t[j].c = 0, any = true;
+            break;
+        }
+    return any ? tidy(t, n) : n;
+}
+
 static int64_t gcd(int64_t a, int64_t b)
 {
     a = llabs(a);
@@ -149,7 +183,7 @@ bool form_var(Prover *p, const Form *f, Var *s, double *a, double *k)
     double unit = unit_of(f);
     *s = NO_VAR, *a = 0, *k = f->k;
     bool ok = integer_terms(p, f, unit, t);
-    uint32_t n = ok ? tidy(t, f->n) : 0;
+    uint32_t n = ok ? merge_pairs(p, t, tidy(t, f->n)) : 0;
     if (n) {
         int64_t d = 0;
         for (uint32_t i = 0; i < n; i++) d = gcd(d, t[i].c);

@@ -42,9 +42,7 @@ typedef struct {
     VarTerm *lin;      /* LIN: the form; DEF: the affine part */
     Table *table;      /* DEF */
     uint32_t level;    /* longest chain of definitions below it */
-    uint32_t ch; int stage;
     bool on;           /* part of the present question */
-    bool opaque;       /* questions do not look at its definition */
     Values *values;    /* cached; a superset of what the range allows */
     Var side;          /* a form that must hold beside it: index + 1, or 0 */
 } VarInfo;
@@ -63,9 +61,10 @@ VarInfo *solver_var(const Solver *s, Var v);
 void solver_attach(Solver *s, Var v, Var form);
 /* Proves lo <= v <= hi by case split, within a budget; on success that becomes v's range. */
 bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi);
+/* Whether two bits are never both 1; remembered. */
+bool solver_exclusive(Solver *s, Var x, Var y);
 /* Narrows v's range from both ends while that is quickly shown. */
 void solver_peel(Solver *s, Var v);
-void solver_dump(Solver *s, Var v, int depth, FILE *f);
 /* Whether no reachable pass has lo <= v <= hi for all of the list at once (sound, not complete). */
 typedef struct {
     Var v;
@@ -110,6 +109,11 @@ typedef struct {
     uint32_t head;
 } Count;
 
+/* Two bits that are never both 1, and their sum, which is a bit, too. */
+typedef struct {
+    Var x, y, sum;
+} Pair;
+
 typedef struct Prover {
     const Model *m;
     const Geometry *g;
@@ -128,6 +132,7 @@ typedef struct Prover {
     Var one_kind;       /* their sum: 1 */
     double *kind_gap;   /* per kind: the right logit less the best wrong one */
     VEC(Count) counts;
+    VEC(Pair) pairs;
     int layer;
     const int32_t *lines; /* of this layer's MLP units */
     uint32_t nlines;
@@ -160,6 +165,8 @@ typedef struct {
     double *v;
 } RealValues;
 const RealValues *form_values(Prover *p, Var s, double a, double k);
+/* Forms that add both channels with one coefficient take their sum as one bit from now on, if they are never both 1. */
+void form_pair(Prover *p, uint32_t a, uint32_t b);
 double low_bit(double v);     /* largest power of two that divides v; 0 for 0 */
 bool holds(bool bf16, double v); /* v is a number of the dtype */
 double round_to(bool bf16, double v); /* nearest number of the dtype */

@@ -338,7 +338,7 @@ static void build_cone(Solver *s, const Bound *b, uint32_t n, uint32_t depth)
         Var v = s->cone.data[i];
         VarKind k = s->v.data[v].kind;
         uint32_t d = s->seen[v] - 1;
-        if (k == VAR_LIN || (k == VAR_DEF && d > 0 && (!s->v.data[v].opaque || i < n))) activate(s, v, d), s->v.data[v].on = true;
+        if (k == VAR_LIN || (k == VAR_DEF && d > 0)) activate(s, v, d), s->v.data[v].on = true;
     }
     /* what was learned about pairs that are both here */
     for (uint32_t i = 0, n = s->cone.n; i < n; i++)
@@ -650,6 +650,13 @@ static bool exclude(Solver *s, Literal a, Literal b)
     return true;
 }
 
+bool solver_exclusive(Solver *s, Var x, Var y)
+{
+    VarTerm t[2] = {{x < y ? x : y, 1}, {x < y ? y : x, 1}};
+    Var f = solver_lin(s, t, 2);
+    return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, (Literal){x, true}, (Literal){y, true});
+}
+
 static uint32_t literals(const Solver *s, Arm a, Literal *out)
 {
     const VarInfo *x = &s->v.data[a.g];
@@ -720,36 +727,4 @@ bool solver_fixed(Solver *s, Bound given, Var v, int32_t *value)
     else if (solver_impossible(s, (Bound[]){given, {v, x.lo, x.hi - 1}}, 2)) *value = x.hi;
     else return false;
     return true;
-}
-void solver_dump(Solver *s, Var v, int depth, FILE *f)
-{
-    const VarInfo *d = &s->v.data[v];
-    static uint8_t seen[1<<20];
-    if (seen[v] || depth == 0 || d->kind == VAR_FREE) return;
-    seen[v] = 1;
-    fprintf(f, "v%u[%d,%d] lvl %u ch %u/%d:", v, d->lo, d->hi, d->level, d->ch, d->stage);
-    if (d->kind == VAR_DEF) fprintf(f, " %d", d->k);
-    for (uint32_t i = 0; i < d->nlin; i++) fprintf(f, " %+d v%u", d->lin[i].c, d->lin[i].v);
-    for (uint32_t i = 0; i < d->ntable; i++) {
-        const Table *t = &d->table[i];
-        fprintf(f, "\n    ");
-        for (int q = 0; q < 2; q++) {
-            Var sv = q ? t->s : t->g;
-            if (sv == NO_VAR) continue;
-            const VarInfo *x = &s->v.data[sv];
-            fprintf(f, q ? "T(v%u" : "G(v%u", sv);
-            for (uint32_t j = 0; x->kind == VAR_LIN && j < x->nlin; j++) fprintf(f, " %+d v%u", x->lin[j].c, x->lin[j].v);
-            fprintf(f, ")");
-        }
-        fprintf(f, "{");
-        for (int j = 0; j < t->n && j < 40; j++) fprintf(f, "%d ", t->t[j]);
-        fprintf(f, "}");
-        if (t->m != NO_VAR) fprintf(f, "*(v%u[%d,%d]+%d)", t->m, s->v.data[t->m].lo, s->v.data[t->m].hi, t->mk);
-    }
-    fprintf(f, "\n");
-    for (uint32_t i = 0; i < d->nlin; i++) solver_dump(s, d->lin[i].v, depth - (d->kind == VAR_DEF), f);
-    for (uint32_t i = 0; i < d->ntable; i++) {
-        Var part[3] = {d->table[i].g, d->table[i].s, d->table[i].m};
-        for (int k = 0; k < 3; k++) if (part[k] != NO_VAR) solver_dump(s, part[k], depth - 1, f);
-    }
 }
