@@ -160,7 +160,12 @@ static void place(Slots *s, Node i)
     const NodeInfo *x = &s->n->nodes.data[i];
     uint32_t ch;
     Lin base = lin_const(x->impl.lin.k);
-    Mlp *m = x->time >= 1 ? &p->mlp[x->time / 2] : NULL;
+    bool computed = x->kind != N_TOKEN && x->kind != N_PORT;
+    Mlp *m = computed ? &p->mlp[x->time / 2] : NULL;
+    if (computed && !x->impl.n && !x->impl.lin.n) { /* a constant after all: needs no channel */
+        p->alias[i] = base;
+        return;
+    }
     if (m && can_take(s, x)) {
         Node o = x->impl.lin.t[0].node;
         s->taken[o] = true;
