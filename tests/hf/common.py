@@ -9,6 +9,8 @@ import struct
 import subprocess
 import time
 
+os.environ.setdefault("HF_HUB_OFFLINE", "1")  # a folder that is not there must not be looked for elsewhere
+
 import torch
 from transformers import AutoModelForCausalLM, DynamicCache
 
