@@ -1,71 +1,7 @@
 /* forms.c: rows of a weight matrix as affine forms. Equal rows are one form: the gates of all lanes of a head, the keys of
- * heads that share an address, the code bits of all kinds of token. And the stream that forms are evaluated on. */
+ * heads that share an address, the code bits of all kinds of token. */
 #include "sparse.h"
 #include <stdlib.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
-
-Stream stream_new(Pool *p, uint32_t n)
-{
-    uint32_t words = (n + 63) / 64;
-    return (Stream){n, words, pool_array(p, words * 64, sizeof(float)), pool_array(p, words, sizeof(uint64_t)), pool_array(p, words, sizeof(uint64_t)), 0};
-}
-
-static void settle_plain(const float *x, uint64_t *live, uint64_t *odd)
-{
-    uint64_t l = 0, o = 0;
-    for (uint32_t i = 0; i < 64; i++) {
-        l |= (uint64_t)(x[i] != 0) << i;
-        o |= (uint64_t)(x[i] != 0 && x[i] != 1) << i;
-    }
-    *live = l;
-    *odd = o;
-}
-
-#if defined(__x86_64__)
-__attribute__((target("avx2"))) static void settle_avx2(const float *x, uint64_t *live, uint64_t *odd)
-{
-    const __m256 zero = _mm256_setzero_ps(), one = _mm256_set1_ps(1);
-    uint64_t l = 0, ones = 0;
-    for (int i = 0; i < 64; i += 8) {
-        __m256 v = _mm256_load_ps(x + i);
-        l |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, zero, _CMP_NEQ_UQ)) << i;
-        ones |= (uint64_t)(uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(v, one, _CMP_EQ_OQ)) << i;
-    }
-    *live = l;
-    *odd = l & ~ones;
-}
-#endif
-
-typedef void Settle(const float *, uint64_t *, uint64_t *);
-
-static Settle *pick_settle(void)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2")) return settle_avx2;
-#endif
-    return settle_plain;
-}
-
-void stream_settle(Stream *s)
-{
-    static Settle *settle;
-    if (!settle) settle = pick_settle();
-    for (uint64_t t = s->touched; t; t &= t - 1) {
-        uint32_t w = (uint32_t)__builtin_ctzll(t), end = w == 63 ? s->words : w + 1;
-        for (; w < end; w++) settle(s->x + w * 64, &s->live[w], &s->odd[w]);
-    }
-    s->touched = 0;
-}
-
-void stream_clear(Stream *s)
-{
-    memset(s->x, 0, s->words * 64 * sizeof *s->x);
-    memset(s->live, 0, s->words * sizeof *s->live);
-    memset(s->odd, 0, s->words * sizeof *s->odd);
-    s->touched = 0;
-}
 
 void forms_init(Forms *f)
 {

@@ -19,9 +19,10 @@ typedef struct {
 } Segment64;
 typedef struct Lut {
     uint32_t nchannels, channel[MAX_INPUTS];
-    uint32_t nsegments;
-    Segment64 segment[MAX_INPUTS];
-    uint32_t ncoded, coded[MAX_INPUTS], bits[MAX_INPUTS]; /* channels that take NARROW or WIDE bits */
+    uint32_t nsegments, ntame;
+    Segment64 segment[MAX_INPUTS]; /* channels that are bits */
+    Segment64 tame[MAX_INPUTS];    /* channels that take NARROW bits must not be wild */
+    uint32_t nnarrow, narrow[MAX_INPUTS], nwide, wide[MAX_INPUTS];
     bool hopeless; /* the key has no room */
     VEC(uint32_t) unit;
     /* open addressing; patch.e NULL: free. Entries are kept apart by table, so that a full one can be emptied. */
@@ -105,26 +106,30 @@ void luts_take(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Form
     vec_push(&l->unit, unit);
 }
 
-static bool is_coded(const Lut *l, uint32_t channel)
+static bool holds(const uint32_t *set, uint32_t n, uint32_t channel)
 {
-    for (uint32_t i = 0; i < l->ncoded; i++)
-        if (l->coded[i] == channel) return true;
+    for (uint32_t i = 0; i < n; i++)
+        if (set[i] == channel) return true;
     return false;
+}
+
+static void add_bit(Segment64 *segment, uint32_t *n, uint32_t channel)
+{
+    uint32_t k = 0;
+    while (k < *n && segment[k].word != channel >> 6) k++;
+    if (k == *n) segment[(*n)++] = (Segment64){channel >> 6, 0, 0};
+    segment[k].mask |= 1ull << (channel & 63);
+    segment[k].bits++;
 }
 
 static void set_segments(Lut *l)
 {
-    uint32_t total = l->nchannels - l->ncoded;
-    l->nsegments = 0;
-    for (uint32_t i = 0; i < l->ncoded; i++) total += l->bits[i];
-    l->hopeless = total > 64;
+    l->nsegments = l->ntame = 0;
+    l->hopeless = l->nchannels + (NARROW - 1) * l->nnarrow + (WIDE - 1) * l->nwide > 64;
+    for (uint32_t i = 0; i < l->nnarrow; i++) add_bit(l->tame, &l->ntame, l->narrow[i]);
     for (uint32_t i = 0; i < l->nchannels; i++) {
-        uint32_t c = l->channel[i], k = 0;
-        if (is_coded(l, c)) continue;
-        while (k < l->nsegments && l->segment[k].word != c >> 6) k++;
-        if (k == l->nsegments) l->segment[l->nsegments++] = (Segment64){c >> 6, 0, 0};
-        l->segment[k].mask |= 1ull << (c & 63);
-        l->segment[k].bits++;
+        uint32_t c = l->channel[i];
+        if (!holds(l->narrow, l->nnarrow, c) && !holds(l->wide, l->nwide, c)) add_bit(l->segment, &l->nsegments, c);
     }
 }
 
@@ -188,50 +193,55 @@ static void grow(Lut *l)
     free(old.patch);
 }
 
-static bool codable(float x, uint32_t bits)
-{
-    float half = (float)(1 << (bits - 1));
-    return x >= -half && x < half && x == (float)(int)x;
-}
-
 /* Channels that turn out to be no bits, or wider than thought, get more room; what has been remembered is under keys that
- * no longer hold. False when that does not help. */
-static bool widen(Lut *l, const Stream *s)
+ * no longer hold. False when nothing could be changed. */
+static bool widen(Lut *l, Stream *s)
 {
     bool changed = false;
-    for (uint32_t i = 0; i < l->nchannels; i++) {
-        uint32_t c = l->channel[i];
-        if (!(s->odd[c >> 6] >> (c & 63) & 1) || is_coded(l, c)) continue;
-        l->coded[l->ncoded] = c;
-        l->bits[l->ncoded++] = NARROW;
+    for (uint32_t i = 0; i < l->nnarrow; i++) {
+        uint32_t c = l->narrow[i];
+        if (!(s->wild[c >> 6] >> (c & 63) & 1)) continue;
+        l->wide[l->nwide++] = c;
+        l->narrow[i--] = l->narrow[--l->nnarrow];
         changed = true;
     }
-    for (uint32_t i = 0; i < l->ncoded; i++)
-        if (l->bits[i] == NARROW && !codable(s->x[l->coded[i]], NARROW)) l->bits[i] = WIDE, changed = true;
+    for (uint32_t i = 0; i < l->nchannels; i++) {
+        uint32_t c = l->channel[i];
+        if (!(s->odd[c >> 6] >> (c & 63) & 1) || holds(l->narrow, l->nnarrow, c) || holds(l->wide, l->nwide, c)) continue;
+        l->narrow[l->nnarrow++] = c;
+        stream_code(s, c >> 6);
+        changed = true;
+    }
     if (!changed) return false;
     set_segments(l);
     empty(l, 64);
     return true;
 }
 
+static bool add_wide(const Lut *l, const Stream *s, uint64_t *key)
+{
+    for (uint32_t i = 0; i < l->nwide; i++) {
+        const float half = 1 << (WIDE - 1), x = s->x[l->wide[i]];
+        if (!(x >= -half && x < half) || x != (float)(int)x) return false;
+        *key = *key << WIDE | (uint64_t)((int)x + (1 << (WIDE - 1)));
+    }
+    return true;
+}
+
 /* False when an input does not fit its place in the key. Defined twice: with and without the instruction that gathers bits. */
-#define DEFINE_KEY(name, attribute, gather)                                                             \
-    attribute static bool name(const Lut *l, const Stream *s, uint64_t *out)                            \
-    {                                                                                                   \
-        uint64_t key = 0, odd = 0;                                                                      \
-        for (uint32_t i = 0; i < l->nsegments; i++) {                                                   \
-            const Segment64 *g = &l->segment[i];                                                        \
-            odd |= s->odd[g->word] & g->mask;                                                           \
-            key = key << g->bits | gather(s->live[g->word], g->mask);                                   \
-        }                                                                                               \
-        for (uint32_t i = 0; i < l->ncoded; i++) {                                                      \
-            float x = s->x[l->coded[i]];                                                                \
-            int half = 1 << (l->bits[i] - 1), v = x >= -2048.0f && x < 2048.0f ? (int)x : half;         \
-            if ((float)v != x || v < -half || v >= half) return false;                                  \
-            key = key << l->bits[i] | (uint64_t)(v + half);                                             \
-        }                                                                                               \
-        *out = key;                                                                                     \
-        return odd == 0;                                                                                \
+#define DEFINE_KEY(name, attribute, gather)                                                                  \
+    attribute static bool name(const Lut *l, const Stream *s, uint64_t *out)                                 \
+    {                                                                                                        \
+        uint64_t key = 0, bad = 0;                                                                           \
+        for (uint32_t i = 0; i < l->nsegments; i++) {                                                        \
+            const Segment64 *g = &l->segment[i];                                                             \
+            bad |= s->odd[g->word] & g->mask;                                                                \
+            key = key << g->bits | gather(s->live[g->word], g->mask);                                        \
+        }                                                                                                    \
+        for (uint32_t i = 0; i < l->ntame; i++) bad |= s->wild[l->tame[i].word] & l->tame[i].mask;           \
+        for (uint32_t i = 0; i < l->nnarrow; i++) key = key << NARROW | (uint64_t)(s->code[l->narrow[i]] & 15); \
+        *out = key;                                                                                          \
+        return bad == 0 && (l->nwide == 0 || add_wide(l, s, out));                                           \
     }
 DEFINE_KEY(key_plain, , gather_bits)
 #if defined(__x86_64__)
@@ -259,14 +269,15 @@ static Patch *fill(Luts *t, Lut *l, uint64_t key, const Stream *s)
     return &l->patch[k];
 }
 
-uint32_t luts_eval(Luts *t, const Stream *s, Patch *due, uint32_t n)
+uint32_t luts_eval(Luts *t, Stream *s, Patch *due, uint32_t n)
 {
     static Key *make_key;
     if (!make_key) make_key = pick_key();
     for (uint32_t i = 0; i < t->lut.n; i++) {
         Lut *l = t->lut.data[i];
         uint64_t key = 0;
-        bool coded = make_key(l, s, &key) || (widen(l, s) && make_key(l, s, &key));
+        bool coded = make_key(l, s, &key);
+        while (!coded && widen(l, s)) coded = make_key(l, s, &key);
         if (!coded || l->hopeless) {
             mlp_compute(t->mlp, l->unit.data, l->unit.n, s);
             continue;

@@ -1,8 +1,9 @@
 /* mlp.c: a SwiGLU block of the sparse back end: down(silu(gate) * up), for units whose gate is on.
  *
- * Units with few inputs are look-up tables (lut.c). Of the others, those whose gate is an AND or a constant and whose up form
- * is constant add fixed amounts, worked out once (a patch). What is left is computed. Nothing is added to the stream
- * before every unit has read it. */
+ * Units whose gate is constant and whose up form is not are linear, and become one sparse matrix by input channel. Of the
+ * others, those with few inputs are look-up tables (lut.c); those whose gate is an AND or a constant and whose up form is
+ * constant add fixed amounts, worked out once (a patch). What is left is computed. Nothing is added to the stream before
+ * every unit has read it. */
 #include "sparse.h"
 #include <stdlib.h>
 
@@ -20,6 +21,9 @@ struct Mlp {
     Unit *unit;          /* [units] */
     Entry *down;         /* by unit; at = channel */
     Luts *luts;
+    Patch *linear;       /* [hidden] what a channel of value 1 adds through the linear units */
+    uint64_t *linear_used; /* [hidden / 64] */
+    Patch linear_base;   /* what their biases add */
     Gates gate;          /* of units that are in no table */
     Lists units;         /* units of each gate form */
     uint32_t *varying;   /* [forms + 1] into vary: those of them whose up form is not constant */
@@ -30,8 +34,10 @@ struct Mlp {
     float *scratch;      /* [hidden] 0 between uses */
     uint32_t *list;      /* channels that the scratch holds, some perhaps twice */
     float *amount;       /* as long as the list */
-    /* what this token adds */
+    /* what this token adds: patches, times `scale` for linear ones; units */
     Patch *due;
+    float *due_scale;
+    uint32_t ndue, nscaled; /* the first nscaled of due have a scale */
     uint32_t nunits, *due_unit;
     float *due_product;
 };
@@ -111,7 +117,7 @@ static void make_varying(Mlp *l, Pool *p, uint32_t forms, uint32_t units)
     l->varying[forms] = n;
 }
 
-static void make_patches(Mlp *l, Pool *p)
+static void make_patches(Mlp *l, Pool *p, uint32_t hidden)
 {
     const Gates *g = &l->gate;
     uint32_t n = 0;
@@ -120,7 +126,8 @@ static void make_patches(Mlp *l, Pool *p)
     l->patch = pool_array(p, g->n, sizeof *l->patch);
     l->patch_gate = pool_array(p, g->n, sizeof *l->patch_gate);
     for (uint32_t f = 0; f < g->n; f++) l->patch_gate[f] = NAN;
-    l->due = pool_array(p, (size_t)g->n + luts_count(l->luts) + 1, sizeof *l->due);
+    l->due = pool_array(p, (size_t)g->n + luts_count(l->luts) + hidden + 2, sizeof *l->due);
+    l->due_scale = pool_array(p, hidden, sizeof *l->due_scale);
 }
 
 static void size_scratch(Mlp *l, Pool *p, const Model *m, uint32_t entries)
@@ -133,19 +140,77 @@ static void size_scratch(Mlp *l, Pool *p, const Model *m, uint32_t entries)
     l->due_product = pool_array(p, (size_t)units + 1, sizeof *l->due_product);
 }
 
-/* Every unit with its gate form into a table, or into the gates under key[unit]. */
-static void place_units(Mlp *l, Forms *f, uint32_t *key, uint32_t units)
+/* ---- opening: linear units ---- */
+typedef struct {
+    uint32_t in, out;
+    float w;
+} LinearEntry;
+typedef VEC(LinearEntry) LinearEntries;
+
+static int by_in_then_out(const void *a, const void *b)
 {
+    const LinearEntry *x = a, *y = b;
+    if (x->in != y->in) return x->in < y->in ? -1 : 1;
+    return x->out < y->out ? -1 : x->out > y->out;
+}
+
+/* A unit of constant gate, which scales by a power of two so that it does not matter what is multiplied first. */
+static bool is_linear(const Mlp *l, uint32_t gate, uint32_t up)
+{
+    int e;
+    bool constant = l->all.start[gate] == l->all.start[gate + 1], varying = l->up.start[up] != l->up.start[up + 1];
+    return constant && varying && fabsf(frexpf(product(l, l->all.bias[gate], 1), &e)) == 0.5f;
+}
+
+static uint32_t take_linear(Mlp *l, LinearEntries *list, uint32_t unit, uint32_t n)
+{
+    const Unit *u = &l->unit[unit];
+    float g = product(l, l->all.bias[u->gate], 1);
+    for (uint32_t k = l->up.start[u->up]; k < l->up.start[u->up + 1]; k++)
+        for (uint32_t i = u->first; i < u->last; i++)
+            vec_push(list, ((LinearEntry){l->up.e.data[k].at, l->down[i].at, g * l->up.e.data[k].w * l->down[i].w}));
+    return collect(l, unit, l->all.bias[u->gate], l->up.bias[u->up], n);
+}
+
+static void finish_linear(Mlp *l, LinearEntries *list, uint32_t hidden, uint32_t base)
+{
+    l->linear_base = make_patch(l, base, l->pool);
+    l->linear = pool_array(l->pool, hidden, sizeof *l->linear);
+    l->linear_used = pool_array(l->pool, hidden / 64 + 1, sizeof *l->linear_used);
+    if (list->n) qsort(list->data, list->n, sizeof *list->data, by_in_then_out);
+    for (uint32_t i = 0, end; i < list->n; i = end) {
+        uint32_t in = list->data[i].in, n = 0;
+        for (end = i; end < list->n && list->data[end].in == in; end++) {}
+        Entry *e = pool_array(l->pool, end - i, sizeof *e);
+        Patch *p = &l->linear[in];
+        for (uint32_t k = i; k < end; k++) {
+            if (n == 0 || e[n - 1].at != list->data[k].out) e[n++] = (Entry){list->data[k].out, 0};
+            e[n - 1].w += list->data[k].w;
+            p->touched |= touch_of(list->data[k].out);
+        }
+        p->e = e;
+        p->n = n;
+        l->linear_used[in >> 6] |= 1ull << (in & 63);
+    }
+    free(list->data);
+}
+
+/* Every unit into the linear matrix, a table, or the gates under key[unit]. */
+static void place_units(Mlp *l, Forms *f, uint32_t *key, uint32_t units, uint32_t hidden)
+{
+    LinearEntries linear = {0};
+    uint32_t base = 0;
     for (uint32_t u = 0; u < units; u++) {
         float value;
         uint32_t g = key[u], up = l->unit[u].up;
         if (g == NONE) continue;
         l->unit[u].gate = g;
-        if (!form_is_and(&l->all, g, true, &value) && lut_fits(&l->all, g, &l->up, up)) {
-            luts_take(l->luts, u, &l->all, g, &l->up, up);
-            key[u] = NONE;
-        } else key[u] = forms_add_form(f, &l->all, g);
+        key[u] = NONE;
+        if (is_linear(l, g, up)) base = take_linear(l, &linear, u, base);
+        else if (!form_is_and(&l->all, g, true, &value) && lut_fits(&l->all, g, &l->up, up)) luts_take(l->luts, u, &l->all, g, &l->up, up);
+        else key[u] = forms_add_form(f, &l->all, g);
     }
+    finish_linear(l, &linear, hidden, base);
     luts_finish(l->luts);
 }
 
@@ -180,11 +245,11 @@ Mlp *mlp_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p)
     down_columns(l, p, &t[T_DOWN]);
     size_scratch(l, p, m, t[T_DOWN].n);
     read_units(l, m, t, basis, key);
-    place_units(l, &f, key, units);
+    place_units(l, &f, key, units, m->geo.hidden);
     gates_make(&l->gate, p, &f, m->geo.hidden, true);
     l->units = lists_make(p, key, units, f.n);
     make_varying(l, p, f.n, units);
-    make_patches(l, p);
+    make_patches(l, p, m->geo.hidden);
     forms_free(&f);
     free(key);
     return l;
@@ -238,7 +303,18 @@ static void compute_varying(Mlp *l, uint32_t form, float gate, const Stream *s)
     for (uint32_t k = l->varying[form]; k < l->varying[form + 1]; k++) compute_unit(l, l->vary[k], gate, s);
 }
 
-static uint32_t eval_ands(Mlp *l, const Stream *s, uint32_t patches)
+static void eval_linear(Mlp *l, const Stream *s)
+{
+    for (uint32_t w = 0; w < s->words; w++)
+        for (uint64_t bits = s->live[w] & l->linear_used[w]; bits; bits &= bits - 1) {
+            uint32_t c = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            l->due_scale[l->ndue] = s->x[c];
+            l->due[l->ndue++] = l->linear[c];
+        }
+    l->nscaled = l->ndue;
+}
+
+static void eval_ands(Mlp *l, const Stream *s)
 {
     Gates *g = &l->gate;
     uint32_t n = gates_ands(g, s);
@@ -251,9 +327,8 @@ static uint32_t eval_ands(Mlp *l, const Stream *s, uint32_t patches)
             l->patch[form] = make_patch(l, collect_fixed(l, form, g->value[i], 0), l->pool);
         }
         if (l->patch_gate[form] != g->value[i]) compute_fixed(l, form, g->value[i], s);
-        else if (l->patch[form].n) l->due[patches++] = l->patch[form];
+        else if (l->patch[form].n) l->due[l->ndue++] = l->patch[form];
     }
-    return patches;
 }
 
 static void eval_sums(Mlp *l, const Stream *s)
@@ -270,10 +345,12 @@ static void eval_sums(Mlp *l, const Stream *s)
         }
 }
 
-static void add_all(const Mlp *l, Stream *s, uint32_t patches)
+static void add_all(const Mlp *l, Stream *s)
 {
-    for (uint32_t i = 0; i < patches; i++) {
+    for (uint32_t i = 0; i < l->ndue; i++) {
         const Entry *e = l->due[i].e, *end = e + l->due[i].n;
+        if (i < l->nscaled)
+            for (float x = l->due_scale[i]; e < end; e++) s->x[e->at] += e->w * x;
         for (; e < end; e++) s->x[e->at] += e->w;
         s->touched |= l->due[i].touched;
     }
@@ -286,11 +363,12 @@ static void add_all(const Mlp *l, Stream *s, uint32_t patches)
 
 void mlp_step(Mlp *l, Stream *s)
 {
-    uint32_t patches = 0;
-    l->nunits = 0;
-    if (l->base.n) l->due[patches++] = l->base;
-    patches = luts_eval(l->luts, s, l->due, patches);
-    patches = eval_ands(l, s, patches);
+    l->nunits = l->ndue = 0;
+    eval_linear(l, s);
+    if (l->base.n) l->due[l->ndue++] = l->base;
+    if (l->linear_base.n) l->due[l->ndue++] = l->linear_base;
+    l->ndue = luts_eval(l->luts, s, l->due, l->ndue);
+    eval_ands(l, s);
     eval_sums(l, s);
-    add_all(l, s, patches);
+    add_all(l, s);
 }

@@ -1,5 +1,6 @@
 /* sparse.h: what the files of the sparse back end share.
  *
+ *   stream.c      the residual stream
  *   forms.c       rows of a weight matrix as affine forms with the pilot folded away
  *   gates.c       finding the forms that are on: sums
  *   ands.c        the same for ANDs
@@ -22,11 +23,17 @@ typedef struct {
     float *x;         /* [words * 64] */
     uint64_t *live;   /* [words] channels that are not 0 */
     uint64_t *odd;    /* [words] channels that are neither 0 nor 1 */
+    int8_t *code;     /* [words * 64] channels as integers, and which are none in CODE_LOW .. CODE_HIGH; only of the words */
+    uint64_t *wild;   /* [words]      in `coded` */
+    uint64_t *coded;  /* [words / 64] */
     uint64_t touched; /* words written since the last settle: bit w, or bit 63 for all from 63 on */
 } Stream;
-Stream stream_new(Pool *p, uint32_t n); /* forms.c */
+enum { CODE_LOW = -8, CODE_HIGH = 7 };
+/* ---- stream.c ---- */
+Stream stream_new(Pool *p, uint32_t n);
 void stream_settle(Stream *s);
 void stream_clear(Stream *s);
+void stream_code(Stream *s, uint32_t word); /* keep codes of this word from now on */
 
 static inline uint64_t touch_of(uint32_t channel) { return 1ull << (channel >> 6 < 63 ? channel >> 6 : 63); }
 static inline void stream_put(Stream *s, uint32_t channel, float v)
@@ -166,7 +173,7 @@ void luts_take(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Form
 void luts_finish(Luts *t);
 uint32_t luts_count(const Luts *t);
 /* Appends the patches of all tables to due; returns the new count. */
-uint32_t luts_eval(Luts *t, const Stream *s, Patch *due, uint32_t n);
+uint32_t luts_eval(Luts *t, Stream *s, Patch *due, uint32_t n);
 void luts_close(Luts *t);
 
 /* ---- delta.c ---- */
