@@ -40,6 +40,17 @@ int cmd_build(const Args *a)
     return 0;
 }
 
+int dump_plan(const Args *a, Circuit *c)
+{
+    BuildOptions o = { 0 };
+    int bad = build_options(a, &o);
+    if (bad) return bad;
+    Build b = build_plan(circuit_optimize(c), &o);
+    if (b.error) return input_error("%s: %s", a->input[0], b.error);
+    plan_print(b.plan, stdout);
+    return 0;
+}
+
 int cmd_targets(const Args *a)
 {
     (void)a;

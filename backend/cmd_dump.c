@@ -44,11 +44,17 @@ static int dump_optimized(const Args *a)
     return 0;
 }
 
+static int dump_the_plan(const Args *a)
+{
+    Circuit *c = load_circuit(a);
+    return c ? dump_plan(a, c) : 1;
+}
+
 /* In the order of the compilation; the names are those that main.c allows. */
 static const struct {
     const char *name;
     Command *dump;
-} levels[] = { { "tree", dump_tree }, { "netlist", dump_netlist }, { "optimized", dump_optimized } };
+} levels[] = { { "tree", dump_tree }, { "netlist", dump_netlist }, { "optimized", dump_optimized }, { "plan", dump_the_plan } };
 
 int cmd_dump(const Args *a)
 {
