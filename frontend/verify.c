@@ -189,7 +189,7 @@ static bool visit_needs(Walk *w, Ref r)
     const Write *x = op->kind == OP_READ ? w->seen[op->imm] : NULL;
     bool circle = false;
     for (uint32_t i = 0; i < op->nargs; i++) circle |= visit(w, arg_at(w->c, r, i));
-    if (x) circle |= visit(w, x->en) | visit(w, x->index) | visit(w, x->data) | visit(w, x->lanes);
+    if (x) circle = circle || visit(w, x->en) || visit(w, x->index) || visit(w, x->data) || visit(w, x->lanes);
     return circle;
 }
 
