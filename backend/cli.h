@@ -15,7 +15,7 @@ typedef struct {
 typedef int Command(const Args *a);
 Command cmd_build, cmd_targets;   /* cmd_build.c */
 Command cmd_run, cmd_info;        /* cmd_run.c, cmd_info.c */
-Command cmd_sim, cmd_test, cmd_dump, cmd_export, cmd_prompt; /* one file each */
+Command cmd_sim, cmd_test, cmd_dump, cmd_export, cmd_prompt, cmd_prove; /* one file each */
 
 /* ---- main.c ---- */
 /* Print "tapeout: MESSAGE" and return the exit status. */

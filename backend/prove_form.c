@@ -131,7 +131,7 @@ void form_pair(Prover *p, uint32_t a, uint32_t b)
     if (pair_sum(p, x, y) != NO_VAR || !solver_exclusive(p->s, x, y)) return;
     VarTerm both[2] = {{x, 1}, {y, 1}};
     Var sum = solver_def(p->s, 0, both, 2, NULL, 0);
-    solver_var(p->s, sum)->hi = 1;
+    solver_limit(p->s, sum, 0, 1);
     vec_push(&p->pairs, ((Pair){x, y, sum}));
 }
 

@@ -36,7 +36,8 @@ typedef struct {
 typedef enum { VAR_FREE, VAR_LIN, VAR_DEF } VarKind;
 typedef struct {
     VarKind kind;
-    int32_t lo, hi;
+    int32_t lo, hi;    /* during a question: what is left of it */
+    int32_t plo, phi;  /* what is proved */
     int32_t k;         /* DEF: constant part */
     uint32_t nlin, ntable;
     VarTerm *lin;      /* LIN: the form; DEF: the affine part */
@@ -59,6 +60,8 @@ Var solver_def(Solver *s, int32_t k, const VarTerm *lin, uint32_t nlin, const Ta
 VarInfo *solver_var(const Solver *s, Var v);
 /* Questions about v take the range of this form into account. */
 void solver_attach(Solver *s, Var v, Var form);
+/* A range that is known to hold. */
+void solver_limit(Solver *s, Var v, int32_t lo, int32_t hi);
 /* Proves lo <= v <= hi by case split, within a budget; on success that becomes v's range. */
 bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi);
 /* Whether two bits are never both 1; remembered. */

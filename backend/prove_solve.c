@@ -98,6 +98,7 @@ static void *copy(Solver *s, const void *p, size_t bytes)
 
 static Var push(Solver *s, VarInfo x)
 {
+    x.plo = x.lo, x.phi = x.hi;
     Var v = vec_push(&s->v, x);
     if (v < s->cap) return v;
     uint32_t cap = s->cap ? 2 * s->cap : 4096;
@@ -108,6 +109,13 @@ static Var push(Solver *s, VarInfo x)
 }
 
 Var solver_free_var(Solver *s, int32_t lo, int32_t hi) { return push(s, (VarInfo){.kind = VAR_FREE, .lo = lo, .hi = hi}); }
+
+void solver_limit(Solver *s, Var v, int32_t lo, int32_t hi)
+{
+    VarInfo *x = &s->v.data[v];
+    if (lo > x->lo) x->lo = x->plo = lo;
+    if (hi < x->hi) x->hi = x->phi = hi;
+}
 
 static uint32_t lin_hash(const VarTerm *t, uint32_t n)
 {
@@ -478,9 +486,11 @@ static void count_var(Solver *s, Var v, uint32_t weight)
     s->count[v] += weight;
 }
 
+/* Whether v's definition still has to be made true. While v has all its proved range, every choice of its parts gives a value in it. */
 static bool undecided(const Solver *s, Var v)
 {
     const VarInfo *x = &s->v.data[v];
+    if (x->lo == x->plo && x->hi == x->phi) return false;
     int64_t lo = x->k, hi = x->k, a, b;
     lin_bounds(s, x->lin, x->nlin, &lo, &hi);
     for (uint32_t i = 0; i < x->ntable; i++) {
@@ -635,7 +645,7 @@ static void remember(Solver *s, Literal a, Literal b)
     }
     VarTerm t[2] = {{a.v, a.high ? 1 : -1}, {b.v, b.high ? 1 : -1}};
     Var f = solver_lin(s, t, 2);
-    s->v.data[f].hi--;
+    s->v.data[f].phi = --s->v.data[f].hi;
     add_side(s, a.v, f, false);
 }
 
@@ -701,8 +711,7 @@ bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi)
     const VarInfo x = s->v.data[v];
     if (x.hi > hi && !prove_side(s, (Bound){v, hi + 1, x.hi}, 1)) return false;
     if (x.lo < lo && !prove_side(s, (Bound){v, x.lo, lo - 1}, -1)) return false;
-    if (x.lo < lo) s->v.data[v].lo = lo;
-    if (x.hi > hi) s->v.data[v].hi = hi;
+    solver_limit(s, v, lo, hi);
     return true;
 }
 
@@ -711,12 +720,12 @@ void solver_peel(Solver *s, Var v)
     for (int i = 0; i < PEELS && s->v.data[v].lo < s->v.data[v].hi; i++) {
         int32_t hi = s->v.data[v].hi;
         if (!solver_impossible(s, &(Bound){v, hi, hi}, 1)) break;
-        s->v.data[v].hi--;
+        solver_limit(s, v, INT32_MIN, hi - 1);
     }
     for (int i = 0; i < PEELS && s->v.data[v].lo < s->v.data[v].hi; i++) {
         int32_t lo = s->v.data[v].lo;
         if (!solver_impossible(s, &(Bound){v, lo, lo}, 1)) break;
-        s->v.data[v].lo++;
+        solver_limit(s, v, lo + 1, INT32_MAX);
     }
 }
 

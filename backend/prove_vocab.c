@@ -34,7 +34,7 @@ static void token_vars(Prover *p)
     for (uint32_t k = 0; k < m->nkinds; k++) one[k] = (VarTerm){p->kind_var[k] = solver_free_var(p->s, 0, 1), 1};
     for (uint32_t i = 0; i < m->max_width; i++) p->payload_var[i] = solver_free_var(p->s, 0, 1);
     p->one_kind = solver_lin(p->s, one, m->nkinds);
-    solver_var(p->s, p->one_kind)->lo = solver_var(p->s, p->one_kind)->hi = 1;
+    solver_limit(p->s, p->one_kind, 1, 1);
     for (uint32_t k = 0; m->nkinds > 1 && k < m->nkinds; k++) solver_attach(p->s, p->kind_var[k], p->one_kind);
 }
 
@@ -211,7 +211,7 @@ static bool complete(Prover *p, const Score *x)
 }
 
 /* A count that is full is not added to: no kind that adds is said then. */
-static bool count_bounded(Prover *p, const Score *x, const Count *c)
+__attribute__((noinline)) static bool count_bounded(Prover *p, const Score *x, const Count *c)
 {
     Bound *b = pool_array(p->pool, p->m->nkinds + 2, sizeof *b);
     for (uint32_t k = 0; k < p->m->nkinds; k++) {
@@ -221,6 +221,7 @@ static bool count_bounded(Prover *p, const Score *x, const Count *c)
         if (kind->role == CHIP_INPUT || kind->role == CHIP_START || kind->role == CHIP_LOAD)
             return refuse(p, "layer %d: head %u: the host's token %s adds to a count", c->layer, c->head, kind->name);
         if (x[k].fixed && x[k].hi + x[k].bits <= 0) continue;
+        if (kind->role == CHIP_EXIT || kind->role == CHIP_FAULT) continue; /* nothing is said after it */
         uint32_t n = winning(p, x, k, b);
         b[n++] = (Bound){c->value, c->max, c->max};
         if (!solver_impossible(p->s, b, n)) note(p, "kind %s is not said while the count of layer %d, head %u, is %d (not shown)", kind->name, c->layer, c->head, c->max);
