@@ -343,8 +343,8 @@ static inline __attribute__((always_inline)) uint32_t walk_trie(Ands *a, const u
 }
 
 /* Defined twice: with and without the instructions that gather and count bits. */
-#define DEFINE_FIND(find, attribute, gather)                                                                              \
-    attribute static uint32_t find(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)                      \
+#define DEFINE_FIND(name, attribute, gather)                                                                              \
+    attribute static uint32_t name(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)                      \
     {                                                                                                                     \
         for (uint32_t k = 0; k < a->decoder.n; k++) {                                                                     \
             const Decoder *d = &a->decoder.data[k];                                                                       \
@@ -360,14 +360,12 @@ DEFINE_FIND(find_plain, , gather_bits)
 DEFINE_FIND(find_bmi2, __attribute__((target("bmi,bmi2,popcnt"))), _pext_u64)
 #endif
 
-typedef uint32_t Find(Ands *, const Stream *, uint32_t, uint32_t *, float *);
-
-static Find *pick_find(void)
+static uint32_t find(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt")) return find_bmi2;
+    if (simd) return find_bmi2(a, s, n, on, value);
 #endif
-    return find_plain;
+    return find_plain(a, s, n, on, value);
 }
 
 static void learn(Ands *a, const uint64_t *live)
@@ -392,10 +390,8 @@ static uint32_t eval_in_full(const Ands *a, const Stream *s, uint32_t n, uint32_
 
 uint32_t ands_eval(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)
 {
-    static Find *find;
     uint64_t odd = 0;
     if (a->forms.n == 0) return n;
-    if (!find) find = pick_find();
     for (uint32_t i = 0; i < a->nused; i++) odd |= s->odd[a->used_word[i]] & a->used[a->used_word[i]];
     if (odd) return eval_in_full(a, s, n, on, value);
     if (a->learned < LEARN) learn(a, s->live);

@@ -248,14 +248,12 @@ DEFINE_KEY(key_plain, , gather_bits)
 DEFINE_KEY(key_bmi2, __attribute__((target("bmi2"))), _pext_u64)
 #endif
 
-typedef bool Key(const Lut *, const Stream *, uint64_t *);
-
-static Key *pick_key(void)
+static bool make_key(const Lut *l, const Stream *s, uint64_t *key)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("bmi2")) return key_bmi2;
+    if (simd) return key_bmi2(l, s, key);
 #endif
-    return key_plain;
+    return key_plain(l, s, key);
 }
 
 static Patch *fill(Luts *t, Lut *l, uint64_t key, const Stream *s)
@@ -271,8 +269,6 @@ static Patch *fill(Luts *t, Lut *l, uint64_t key, const Stream *s)
 
 uint32_t luts_eval(Luts *t, Stream *s, Patch *due, uint32_t n)
 {
-    static Key *make_key;
-    if (!make_key) make_key = pick_key();
     for (uint32_t i = 0; i < t->lut.n; i++) {
         Lut *l = t->lut.data[i];
         uint64_t key = 0;

@@ -213,6 +213,7 @@ static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 typedef struct {
     bool full_head;  /* dense: also argmax over every vocabulary row; a difference stops the machine */
     bool full_dense; /* dense: materialise every matrix and skip nothing */
+    bool plain;      /* sparse: use no instructions beyond the processor's base set (for the whole process) */
     uint32_t faults; /* dense: FAULT_ bits, to show that a check would notice */
     /* Called with the embedding (layer -1, "embed") and the residual after each block ("mixer", "mlp"). */
     void (*probe)(void *ctx, int layer, const char *what, const float *x, uint32_t n);

@@ -192,6 +192,7 @@ static void *sparse_open(const Model *m, const BackendOptions *o, char **err)
     if (!model_fits(m, err)) return NULL;
     Pool *p = pool_new();
     Sparse *s = pool_alloc(p, sizeof *s);
+    simd_choose(o->plain);
     s->m = m;
     s->opt = *o;
     s->pool = p;

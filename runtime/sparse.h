@@ -30,6 +30,9 @@ typedef struct {
 } Stream;
 enum { CODE_LOW = -8, CODE_HIGH = 7 };
 /* ---- stream.c ---- */
+/* Whether the processor has the vector and bit instructions that some functions come in a second version for. */
+extern bool simd;
+void simd_choose(bool plain);
 Stream stream_new(Pool *p, uint32_t n);
 void stream_settle(Stream *s);
 void stream_clear(Stream *s);

@@ -77,25 +77,39 @@ __attribute__((target("avx2"))) static uint64_t code_avx2(const float *x, int8_t
 }
 #endif
 
-typedef void Settle(const float *, uint64_t *, uint64_t *);
-typedef uint64_t Code(const float *, int8_t *);
-static Settle *settle;
-static Code *make_code;
+bool simd;
 
-static void pick(void)
+void simd_choose(bool plain)
 {
-    settle = settle_plain;
-    make_code = code_plain;
+    simd = false;
 #if defined(__x86_64__)
-    if (!__builtin_cpu_supports("avx2")) return;
-    settle = settle_avx2;
-    make_code = code_avx2;
+    simd = !plain && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+#else
+    (void)plain;
 #endif
+}
+
+static void settle(const float *x, uint64_t *live, uint64_t *odd)
+{
+#if defined(__x86_64__)
+    if (simd) {
+        settle_avx2(x, live, odd);
+        return;
+    }
+#endif
+    settle_plain(x, live, odd);
+}
+
+static uint64_t make_code(const float *x, int8_t *code)
+{
+#if defined(__x86_64__)
+    if (simd) return code_avx2(x, code);
+#endif
+    return code_plain(x, code);
 }
 
 void stream_settle(Stream *s)
 {
-    if (!settle) pick();
     for (uint64_t t = s->touched; t; t &= t - 1) {
         uint32_t w = (uint32_t)__builtin_ctzll(t), end = w == 63 ? s->words : w + 1;
         for (; w < end; w++) {
@@ -108,7 +122,6 @@ void stream_settle(Stream *s)
 
 void stream_code(Stream *s, uint32_t word)
 {
-    if (!settle) pick();
     s->coded[word >> 6] |= 1ull << (word & 63);
     s->wild[word] = make_code(s->x + word * 64, s->code + word * 64);
 }
