@@ -40,8 +40,8 @@ static bool decode_head(const ChipState *s, const Piece *p, int32_t head, const 
         if (v != 0 && v != p->pilot_value[i]) return false;
     }
     if (p->has_count && p->count.head == head) {
-        float n = lanes[p->count.lane] / p->count_unit;
-        if (!(n >= 0 && n <= (float)mask64(p->count_bits)) || n != floorf(n)) return false;
+        float units = lanes[p->count.lane] / p->count_unit, n = rintf(units); /* additions may be off by some ulps of a unit */
+        if (!(n >= 0 && n <= (float)mask64(p->count_bits)) || fabsf(units - n) > 0.125f) return false;
         *value |= (uint64_t)n << p->count_low;
     }
     return true;
