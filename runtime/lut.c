@@ -11,12 +11,17 @@
 #include <immintrin.h>
 #endif
 
-enum { MAX_INPUTS = 16, FREE_UNION = 10, MAX_ENTRIES = 8192, NARROW = 4, WIDE = 12 };
+enum { MAX_INPUTS = 16, FREE_UNION = 10, MAX_ENTRIES = 8192, NARROW = 4, WIDE = 12, FREE = 0xffffffff };
 
 typedef struct {
     uint32_t word, bits;
     uint64_t mask;
 } Segment64;
+/* What is added for one key: entries [first, first + n). */
+typedef struct {
+    uint64_t key, touched;
+    uint32_t first, n; /* n FREE: nothing is remembered here */
+} Slot;
 typedef struct Lut {
     uint32_t nchannels, channel[MAX_INPUTS];
     uint32_t nsegments, ntame;
@@ -25,11 +30,9 @@ typedef struct Lut {
     uint32_t nnarrow, narrow[MAX_INPUTS], nwide, wide[MAX_INPUTS];
     bool hopeless; /* the key has no room */
     VEC(uint32_t) unit;
-    /* open addressing; patch.e NULL: free. Entries are kept apart by table, so that a full one can be emptied. */
-    uint32_t n, cap;
-    uint64_t *key;
-    Patch *patch;
-    Pool *entries;
+    uint32_t n, cap; /* open addressing */
+    Slot *slot;
+    Entries entries; /* of this table alone, so that it can be emptied */
 } Lut;
 struct Luts {
     Mlp *mlp;
@@ -133,15 +136,20 @@ static void set_segments(Lut *l)
     }
 }
 
+static Slot *new_slots(uint32_t cap)
+{
+    Slot *slot = xrealloc(NULL, cap * sizeof *slot);
+    for (uint32_t k = 0; k < cap; k++) slot[k].n = FREE;
+    return slot;
+}
+
 static void empty(Lut *l, uint32_t cap)
 {
-    pool_free(l->entries);
-    l->entries = pool_new();
+    free(l->slot);
+    l->entries.n = 0;
     l->n = 0;
     l->cap = cap;
-    l->key = xrealloc(l->key, cap * sizeof *l->key);
-    l->patch = xrealloc(l->patch, cap * sizeof *l->patch);
-    memset(l->patch, 0, cap * sizeof *l->patch);
+    l->slot = new_slots(cap);
 }
 
 void luts_finish(Luts *t)
@@ -157,40 +165,29 @@ void luts_close(Luts *t)
     if (!t) return;
     for (uint32_t i = 0; i < t->lut.n; i++) {
         Lut *l = t->lut.data[i];
-        pool_free(l->entries);
-        free(l->key);
-        free(l->patch);
+        free(l->slot);
+        free(l->entries.data);
         free(l->unit.data);
     }
     free(t->lut.data);
 }
 
 /* ---- one token ---- */
-static uint32_t slot_of(const Lut *l, uint64_t key)
+static Slot *slot_of(const Lut *l, uint64_t key)
 {
     uint32_t k = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) & (l->cap - 1);
-    while (l->patch[k].e && l->key[k] != key) k = (k + 1) & (l->cap - 1);
-    return k;
+    while (l->slot[k].n != FREE && l->slot[k].key != key) k = (k + 1) & (l->cap - 1);
+    return &l->slot[k];
 }
 
 static void grow(Lut *l)
 {
-    Lut old = *l;
-    l->key = NULL;
-    l->patch = NULL;
-    l->entries = NULL;
-    empty(l, old.cap * 4);
-    pool_free(l->entries);
-    l->entries = old.entries;
-    l->n = old.n;
-    for (uint32_t i = 0; i < old.cap; i++) {
-        if (!old.patch[i].e) continue;
-        uint32_t k = slot_of(l, old.key[i]);
-        l->key[k] = old.key[i];
-        l->patch[k] = old.patch[i];
-    }
-    free(old.key);
-    free(old.patch);
+    Slot *old = l->slot, *end = old + l->cap;
+    l->cap *= 2;
+    l->slot = new_slots(l->cap);
+    for (const Slot *s = old; s < end; s++)
+        if (s->n != FREE) *slot_of(l, s->key) = *s;
+    free(old);
 }
 
 /* Channels that turn out to be no bits, or wider than thought, get more room; what has been remembered is under keys that
@@ -256,15 +253,17 @@ static bool make_key(const Lut *l, const Stream *s, uint64_t *key)
     return key_plain(l, s, key);
 }
 
-static Patch *fill(Luts *t, Lut *l, uint64_t key, const Stream *s)
+static Slot *fill(Luts *t, Lut *l, uint64_t key, const Stream *s)
 {
     if (l->n >= MAX_ENTRIES) empty(l, l->cap);
     else if (l->n * 2 >= l->cap) grow(l);
-    uint32_t k = slot_of(l, key);
+    Slot *slot = slot_of(l, key);
+    *slot = (Slot){key, 0, l->entries.n, 0};
+    mlp_patch(t->mlp, l->unit.data, l->unit.n, s, &l->entries);
+    slot->n = l->entries.n - slot->first;
+    for (uint32_t k = slot->first; k < l->entries.n; k++) slot->touched |= touch_of(l->entries.data[k].at);
     l->n++;
-    l->key[k] = key;
-    l->patch[k] = mlp_patch(t->mlp, l->unit.data, l->unit.n, s, l->entries);
-    return &l->patch[k];
+    return slot;
 }
 
 uint32_t luts_eval(Luts *t, Stream *s, Patch *due, uint32_t n)
@@ -278,9 +277,9 @@ uint32_t luts_eval(Luts *t, Stream *s, Patch *due, uint32_t n)
             mlp_compute(t->mlp, l->unit.data, l->unit.n, s);
             continue;
         }
-        uint32_t k = slot_of(l, key);
-        const Patch *p = l->patch[k].e ? &l->patch[k] : fill(t, l, key, s);
-        if (p->n) due[n++] = *p;
+        const Slot *slot = slot_of(l, key);
+        if (slot->n == FREE) slot = fill(t, l, key, s);
+        if (slot->n) due[n++] = (Patch){l->entries.data + slot->first, slot->n, slot->touched};
     }
     return n;
 }

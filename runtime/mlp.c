@@ -33,7 +33,9 @@ struct Mlp {
     float *patch_gate;
     float *scratch;      /* [hidden] 0 between uses */
     uint32_t *list;      /* channels that the scratch holds, some perhaps twice */
-    float *amount;       /* as long as the list */
+    Entries flushed;     /* scratch of make_patch */
+    Entry *next;         /* where the next patch's entries go */
+    uint32_t room;
     /* what this token adds: patches, times `scale` for linear ones; units */
     Patch *due;
     float *due_scale;
@@ -84,23 +86,41 @@ static uint32_t collect_fixed(Mlp *l, uint32_t form, float gate, uint32_t n)
     return n;
 }
 
-/* The scratch as a patch; empties it. */
-static Patch make_patch(Mlp *l, uint32_t n, Pool *pool)
+/* Appends what the scratch holds to `out`, and empties it. */
+static void flush(Mlp *l, uint32_t n, Entries *out)
 {
-    uint32_t count = 0;
     for (uint32_t i = 0; i < n; i++) {
         uint32_t c = l->list[i];
         if (l->scratch[c] == 0) continue;
-        l->list[count] = c;
-        l->amount[count++] = l->scratch[c];
+        vec_push(out, ((Entry){c, l->scratch[c]}));
         l->scratch[c] = 0;
     }
-    Entry *e = pool_array(pool, count + 1, sizeof *e); /* never NULL: NULL marks a free slot of a table */
-    Patch p = {e, count, 0};
-    for (uint32_t i = 0; i < count; i++) {
-        e[i] = (Entry){l->list[i], l->amount[i]};
-        p.touched |= touch_of(e[i].at);
+}
+
+/* Room for n entries that stays where it is; neighbours in time are neighbours in memory. */
+static Entry *keep(Mlp *l, const Entry *e, uint32_t n)
+{
+    enum { CHUNK = 2048 };
+    if (l->room < n) {
+        l->room = n > CHUNK ? n : CHUNK;
+        l->next = pool_array(l->pool, l->room, sizeof *l->next);
     }
+    Entry *out = l->next;
+    memcpy(out, e, n * sizeof *e);
+    l->next += n;
+    l->room -= n;
+    return out;
+}
+
+static Patch make_patch(Mlp *l, uint32_t n)
+{
+    Patch p = {0};
+    l->flushed.n = 0;
+    flush(l, n, &l->flushed);
+    if (!l->flushed.n) return p;
+    p.n = l->flushed.n;
+    p.e = keep(l, l->flushed.data, p.n);
+    for (uint32_t i = 0; i < p.n; i++) p.touched |= touch_of(p.e[i].at);
     return p;
 }
 
@@ -122,7 +142,7 @@ static void make_patches(Mlp *l, Pool *p, uint32_t hidden)
     const Gates *g = &l->gate;
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->always; i++) n = collect_fixed(l, g->on[i], g->value[i], n);
-    l->base = make_patch(l, n, p);
+    l->base = make_patch(l, n);
     l->patch = pool_array(p, g->n, sizeof *l->patch);
     l->patch_gate = pool_array(p, g->n, sizeof *l->patch_gate);
     for (uint32_t f = 0; f < g->n; f++) l->patch_gate[f] = NAN;
@@ -135,7 +155,6 @@ static void size_scratch(Mlp *l, Pool *p, const Model *m, uint32_t entries)
     uint32_t units = m->geo.intermediate;
     l->scratch = pool_array(p, m->geo.hidden, sizeof *l->scratch);
     l->list = pool_array(p, (size_t)entries + 1, sizeof *l->list);
-    l->amount = pool_array(p, (size_t)entries + 1, sizeof *l->amount);
     l->due_unit = pool_array(p, (size_t)units + 1, sizeof *l->due_unit);
     l->due_product = pool_array(p, (size_t)units + 1, sizeof *l->due_product);
 }
@@ -174,7 +193,7 @@ static uint32_t take_linear(Mlp *l, LinearEntries *list, uint32_t unit, uint32_t
 
 static void finish_linear(Mlp *l, LinearEntries *list, uint32_t hidden, uint32_t base)
 {
-    l->linear_base = make_patch(l, base, l->pool);
+    l->linear_base = make_patch(l, base);
     l->linear = pool_array(l->pool, hidden, sizeof *l->linear);
     l->linear_used = pool_array(l->pool, hidden / 64 + 1, sizeof *l->linear_used);
     if (list->n) qsort(list->data, list->n, sizeof *list->data, by_in_then_out);
@@ -259,13 +278,14 @@ void mlp_close(Mlp *l)
 {
     if (!l) return;
     luts_close(l->luts);
+    free(l->flushed.data);
     gates_close(&l->gate);
     forms_free(&l->all);
     forms_free(&l->up);
 }
 
 /* ---- one token ---- */
-Patch mlp_patch(Mlp *l, const uint32_t *unit, uint32_t units, const Stream *s, Pool *pool)
+void mlp_patch(Mlp *l, const uint32_t *unit, uint32_t units, const Stream *s, Entries *out)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < units; i++) {
@@ -273,7 +293,7 @@ Patch mlp_patch(Mlp *l, const uint32_t *unit, uint32_t units, const Stream *s, P
         float gate = form_value(&l->all, u->gate, s->x);
         if (gate_on(gate, true)) n = collect(l, unit[i], gate, form_value(&l->up, u->up, s->x), n);
     }
-    return make_patch(l, n, pool);
+    flush(l, n, out);
 }
 
 static void compute_unit(Mlp *l, uint32_t unit, float gate, const Stream *s)
@@ -324,7 +344,7 @@ static void eval_ands(Mlp *l, const Stream *s)
         if (i < g->always) continue;
         if (l->patch_gate[form] != l->patch_gate[form]) {
             l->patch_gate[form] = g->value[i];
-            l->patch[form] = make_patch(l, collect_fixed(l, form, g->value[i], 0), l->pool);
+            l->patch[form] = make_patch(l, collect_fixed(l, form, g->value[i], 0));
         }
         if (l->patch_gate[form] != g->value[i]) compute_fixed(l, form, g->value[i], s);
         else if (l->patch[form].n) l->due[l->ndue++] = l->patch[form];

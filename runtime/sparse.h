@@ -163,8 +163,9 @@ typedef struct {
 Mlp *mlp_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p); /* NULL: no MLP for this back end */
 void mlp_step(Mlp *l, Stream *s);
 void mlp_close(Mlp *l);
-/* For lut.c: what the units add, as a patch in `pool`; or noted down to be added with the rest of this token. */
-Patch mlp_patch(Mlp *l, const uint32_t *unit, uint32_t units, const Stream *s, Pool *pool);
+/* For lut.c: appends what the units add to `out`; or notes it down to be added with the rest of this token. */
+typedef VEC(Entry) Entries;
+void mlp_patch(Mlp *l, const uint32_t *unit, uint32_t units, const Stream *s, Entries *out);
 void mlp_compute(Mlp *l, const uint32_t *unit, uint32_t units, const Stream *s);
 
 /* ---- lut.c ---- */
