@@ -56,7 +56,10 @@ bool prove_norm(Prover *p, const char *name)
         all += sq, data += top * top;
     }
     data *= 1 + d * 0x1p-23; /* its own roundings */
+    if (!(eps > 0)) return refuse(p, "rms_norm_eps is %g", eps);
     if (p->bf16) {
+        for (uint32_t ch = 0; ch < p->g->hidden; ch++)
+            if (p->pilot[ch] && !holds(true, p->pilot_value[ch] / p->scale)) return refuse(p, "pilot %u is no bfloat16 number", ch);
         double error = data / (2 * all) + d * 0x1p-23 + 8 * 0x1p-23 + eps / (2 * p->scale * p->scale);
         return margin(p, M_NORM, 0x1p-9 / error, name, 0, 0);
     }
@@ -95,6 +98,9 @@ static bool prove_attention(Prover *p, const Layer *l)
 {
     const Tensor *o = &l->t[T_O_PROJ];
     bool zero = o->fill == 0;
+    Form *f;
+    for (int t = T_Q_PROJ; t <= T_V_PROJ; t++)
+        if (!forms_make(p, &l->t[t], "an attention projection", &l->t[T_INPUT_NORM], &f)) return false;
     for (uint32_t i = 0; i < o->n; i++) zero &= o->value[i] == 0;
     return zero || refuse(p, "layer %d: attention whose o_proj is not zero is not supported", p->layer);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 enum { MAX_TABLE = 1 << 16 };
+#define FINITE 0x1p62 /* so that a product of two is finite */
 
 double low_bit(double v)
 {
@@ -33,6 +34,8 @@ bool holds(bool bf16, double v) { return round_to(bf16, v) == v && fabs(v) < 0x1
 
 int32_t chan_lo(const Prover *p, uint32_t ch) { return p->chan[ch] == NO_VAR ? p->constant[ch] : solver_var(p->s, p->chan[ch])->lo; }
 int32_t chan_hi(const Prover *p, uint32_t ch) { return p->chan[ch] == NO_VAR ? p->constant[ch] : solver_var(p->s, p->chan[ch])->hi; }
+
+static double chan_most(const Prover *p, uint32_t ch) { return fmax(abs(chan_lo(p, ch)), abs(chan_hi(p, ch))); }
 
 /* ---- forms ---- */
 static bool gains(Prover *p, const Tensor *gain, const char *name, double *out)
@@ -74,6 +77,11 @@ bool forms_make(Prover *p, const Tensor *t, const char *name, const Tensor *gain
         add_element(p, x, (uint32_t)t->col[i], (double)t->value[i] * g[t->col[i]]);
         used += x->n - before;
     }
+    for (uint32_t r = 0; r < t->rows; r++) { /* also what is multiplied by 0 must be finite */
+        double sum = f[r].kabs;
+        for (uint32_t i = 0; i < f[r].n; i++) sum += fabs(f[r].t[i].c) * chan_most(p, f[r].t[i].ch);
+        if (!(sum < FINITE)) return refuse(p, "layer %d: %s row %u may be %g", p->layer, name, r, sum);
+    }
     return true;
 }
 
@@ -90,8 +98,7 @@ bool form_exact(Prover *p, const Form *f, const char *name, uint32_t row, uint32
 {
     double sum = f->kabs, unit = f->kunit;
     for (uint32_t i = 0; i < f->n; i++) {
-        double a = abs(chan_lo(p, f->t[i].ch)), b = abs(chan_hi(p, f->t[i].ch));
-        sum += fabs(f->t[i].c) * (a > b ? a : b);
+        sum += fabs(f->t[i].c) * chan_most(p, f->t[i].ch);
         unit = common(unit, low_bit(f->t[i].c));
     }
     return sum == 0 || margin(p, M_SUM, 0x1p24 * unit / sum, name, row, line);
@@ -160,11 +167,14 @@ static int64_t gcd(int64_t a, int64_t b)
     return a;
 }
 
+/* Variables and forms are 32-bit integers. */
 static bool integer_terms(Prover *p, const Form *f, double unit, VarTerm *t)
 {
+    double sum = 0;
     for (uint32_t i = 0; i < f->n; i++) {
         double c = f->t[i].c / unit;
-        if (fabs(c) >= 0x1p30) return refuse(p, "layer %d: a form's coefficients are too far apart", p->layer);
+        sum += fabs(c) * chan_most(p, f->t[i].ch);
+        if (fabs(c) >= 0x1p30 || sum >= 0x1p30) return refuse(p, "layer %d: a form's coefficients are too far apart", p->layer);
         t[i] = (VarTerm){p->chan[f->t[i].ch], (int32_t)c};
     }
     return true;

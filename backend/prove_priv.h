@@ -74,6 +74,8 @@ typedef struct {
     int32_t lo, hi;
 } Bound;
 bool solver_impossible(Solver *s, const Bound *b, uint32_t n);
+/* The same for a list that says much about variables far below each other: it is propagated through everything first. */
+bool solver_never(Solver *s, const Bound *b, uint32_t n);
 /* Whether v has one value, its least or its largest, in every pass where `given` holds. */
 bool solver_fixed(Solver *s, Bound given, Var v, int32_t *value);
 uint64_t solver_nodes(const Solver *s);

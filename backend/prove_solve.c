@@ -45,6 +45,7 @@ struct Solver {
     VEC(Old) trail;
     VEC(int64_t) part;
     VEC(Var) counted;
+    VEC(Bound) implied; /* what else holds in this question */
     VEC(Side) sides;
     VEC(Arm) arms;
     Var model_of;     /* collect arms of this definition; NO_VAR: no */
@@ -55,6 +56,7 @@ struct Solver {
     int32_t *list; /* scratch of MAX_VALUES */
     uint32_t head;
     uint32_t budget;
+    bool low_first;   /* split definitions of the lowest level first, else those nearest the question */
     uint64_t nodes;
 };
 
@@ -68,7 +70,7 @@ Solver *solver_new(Pool *pool)
 
 void solver_free(Solver *s)
 {
-    void *blocks[] = {s->v.data, s->hash, s->seen, s->watch, s->queued, s->count, s->sides.data, s->arms.data, s->failed, s->cone.data, s->active.data, s->queue.data,
+    void *blocks[] = {s->v.data, s->hash, s->seen, s->watch, s->queued, s->count, s->implied.data, s->sides.data, s->arms.data, s->failed, s->cone.data, s->active.data, s->queue.data,
                       s->watches.data, s->trail.data, s->part.data, s->counted.data};
     for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
@@ -507,8 +509,8 @@ static void count_table(Solver *s, const Table *t)
     if (lo == hi) return;
     if (guard_state(s, t) < 0) {
         const VarInfo *x = &s->v.data[t->g];
-        if (x->kind != VAR_LIN) count_var(s, t->g, WEIGHT);
-        for (uint32_t i = 0; x->kind == VAR_LIN && i < x->nlin; i++) count_var(s, x->lin[i].v, WEIGHT / x->nlin);
+        count_var(s, t->g, x->kind == VAR_LIN ? 2 * WEIGHT / x->nlin : WEIGHT);
+        return;
     }
     if (t->m != NO_VAR) count_var(s, t->m, WEIGHT / 4);
     if (t->s != NO_VAR) count_var(s, t->s, WEIGHT / 2);
@@ -528,6 +530,11 @@ static Split choose(Solver *s, Var v)
         if (s->count[c] > most) most = s->count[c], best.v = c;
         s->count[c] = 0;
     }
+    for (uint32_t i = 0; i < x.ntable; i++)
+        if (x.table[i].g == best.v && best.v != NO_VAR) {
+            best.at = x.table[i].gtop - 1;
+            return best;
+        }
     if (best.v != NO_VAR) best.at = (int32_t)floor_div((int64_t)s->v.data[best.v].lo + s->v.data[best.v].hi, 2);
     return best;
 }
@@ -556,6 +563,25 @@ static bool refute_half(Solver *s, Var v, int64_t lo, int64_t hi)
     return r;
 }
 
+/* The nearest to the question; or gates that must be on before gates that must not all be, the lowest first. */
+static bool presses(const Solver *s, Var a, Var b)
+{
+    const VarInfo *x = &s->v.data[a], *y = &s->v.data[b];
+    if (!s->low_first) return false;
+    return x->kind != y->kind ? x->kind == VAR_DEF : x->level < y->level;
+}
+
+static Var most_pressing(const Solver *s)
+{
+    Var best = NO_VAR;
+    for (uint32_t i = 0; i < s->active.n; i++) {
+        Var v = s->active.data[i];
+        if ((best == NO_VAR || presses(s, v, best)) && undecided(s, v)) best = v;
+        if (best != NO_VAR && !s->low_first) break;
+    }
+    return best;
+}
+
 /* True when the present ranges hold in no pass. */
 static bool refute(Solver *s)
 {
@@ -563,11 +589,10 @@ static bool refute(Solver *s)
     s->nodes++;
     if (s->budget == 0) return false;
     s->budget--;
-    for (uint32_t i = 0; i < s->active.n; i++) {
-        if (!undecided(s, s->active.data[i])) continue;
-        Split x = choose(s, s->active.data[i]);
-        if (x.v == NO_VAR) continue;
-        return refute_half(s, x.v, (int64_t)x.at + 1, INT32_MAX) && refute_half(s, x.v, INT32_MIN, x.at);
+    Var next = most_pressing(s);
+    if (next != NO_VAR) {
+        Split x = choose(s, next);
+        if (x.v != NO_VAR) return refute_half(s, x.v, (int64_t)x.at + 1, INT32_MAX) && refute_half(s, x.v, INT32_MIN, x.at);
     }
     s->found = true;
     if (s->model_of != NO_VAR) collect_arms(s);
@@ -583,11 +608,40 @@ static bool ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth)
     bool ok = true;
     for (uint32_t i = 0; ok && i < s->active.n; i++) enqueue(s, s->active.data[i]);
     for (uint32_t i = 0; ok && i < n; i++) ok = narrow(s, b[i].v, b[i].lo, b[i].hi);
+    for (uint32_t i = 0; ok && i < s->implied.n; i++)
+        if (s->seen[s->implied.data[i].v]) ok = narrow(s, s->implied.data[i].v, s->implied.data[i].lo, s->implied.data[i].hi);
     bool r = !ok || refute(s);
     for (; s->head < s->queue.n; s->head++) s->queued[s->queue.data[s->head]] = 0;
     s->queue.n = s->head = 0;
     undo(s, mark);
     clear_cone(s);
+    return r;
+}
+
+/* What the list implies by propagation through the whole cone; false when it is impossible. */
+static bool imply(Solver *s, const Bound *b, uint32_t n)
+{
+    build_cone(s, b, n, MAX_DEPTH);
+    uint32_t mark = s->trail.n;
+    bool ok = true;
+    for (uint32_t i = 0; i < s->active.n; i++) enqueue(s, s->active.data[i]);
+    for (uint32_t i = 0; ok && i < n; i++) ok = narrow(s, b[i].v, b[i].lo, b[i].hi);
+    if (!propagate(s)) ok = false;
+    for (uint32_t i = 0; ok && i < s->cone.n; i++) {
+        const VarInfo *x = &s->v.data[s->cone.data[i]];
+        if (x->lo != x->plo || x->hi != x->phi) vec_push(&s->implied, ((Bound){s->cone.data[i], x->lo, x->hi}));
+    }
+    undo(s, mark);
+    clear_cone(s);
+    return ok;
+}
+
+bool solver_never(Solver *s, const Bound *b, uint32_t n)
+{
+    s->low_first = true;
+    bool r = !imply(s, b, n) || solver_impossible(s, b, n);
+    s->low_first = false;
+    s->implied.n = 0;
     return r;
 }
 

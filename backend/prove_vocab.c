@@ -134,6 +134,27 @@ static bool score_of(Prover *p, uint32_t k, const Form *kind, const Form *bit, S
     return margin(p, M_SUM, sum == 0 ? INFINITY : 0x1p24 * unit / sum, "lm_head", k, 0);
 }
 
+/* A row of lm_head is kind row plus or minus bit rows: numbers of the dtype for every payload. */
+static bool rows_hold(Prover *p)
+{
+    const Tensor *part[2] = {&p->m->head_kind, &p->m->head_bit};
+    double *sum = pool_array(p->pool, p->g->hidden, sizeof *sum), *unit = pool_array(p->pool, p->g->hidden, sizeof *unit);
+    uint32_t at[2] = {0, 0};
+    for (uint32_t k = 0; k < p->m->nkinds; k++) {
+        memset(sum, 0, p->g->hidden * sizeof *sum);
+        for (int t = 0; t < 2; t++)
+            for (uint32_t to = (k + 1) * (t ? p->m->max_width : 1); at[t] < part[t]->n && (uint32_t)part[t]->row[at[t]] < to; at[t]++) {
+                int32_t c = part[t]->col[at[t]];
+                double v = part[t]->value[at[t]], u = low_bit(v);
+                unit[c] = sum[c] == 0 || u < unit[c] ? u : unit[c];
+                sum[c] += fabs(v);
+                if (v != 0 && sum[c] > (p->bf16 ? 0x1p8 : 0x1p24) * unit[c])
+                    return refuse(p, "lm_head: column %d of kind %s is no number of the dtype for every payload", c, p->m->kind[k].name);
+            }
+    }
+    return true;
+}
+
 /* The gap between two logits after rounding to the dtype; the first is the right one. */
 static double gap(const Prover *p, double right, double wrong) { return round_to(p->bf16, right) - round_to(p->bf16, wrong); }
 
@@ -169,13 +190,16 @@ static Bound on(const Prover *p, const Score *x)
     return x->a > 0 ? (Bound){x->s, v->hi, INT32_MAX} : (Bound){x->s, INT32_MIN, v->lo};
 }
 
-/* Kind k is on and no kind of a higher score is. */
-static uint32_t winning(const Prover *p, const Score *x, uint32_t k, Bound *b)
+/* Kind k is on and no kind of a higher score is; of those only the next class's, where fewer facts make a shorter search. */
+static uint32_t winning(const Prover *p, const Score *x, uint32_t k, bool next_only, Bound *b)
 {
     uint32_t n = 0;
+    double next = INFINITY;
+    for (uint32_t j = 0; j < p->m->nkinds; j++)
+        if (!x[j].fixed && x[j].hi > x[k].hi) next = fmin(next, x[j].hi);
     if (!x[k].fixed) b[n++] = on(p, &x[k]);
     for (uint32_t j = 0; j < p->m->nkinds; j++)
-        if (!x[j].fixed && j != k && x[j].hi + x[j].bits > x[k].hi + x[k].bits) b[n++] = off(p, &x[j]);
+        if (!x[j].fixed && j != k && x[j].hi + x[j].bits > x[k].hi + x[k].bits && (!next_only || x[j].hi <= next)) b[n++] = off(p, &x[j]);
     return n;
 }
 
@@ -210,21 +234,35 @@ static bool complete(Prover *p, const Score *x)
     return solver_impossible(p->s, none, n) || refuse(p, "head: a pass may choose no kind");
 }
 
-/* A count that is full is not added to: no kind that adds is said then. */
-__attribute__((noinline)) static bool count_bounded(Prover *p, const Score *x, const Count *c)
+/* In no pass over a token of kind `given` is kind k said while the count is full. What a pass over the loader's tokens says is not fed; after an exit or a fault
+ * nothing is. */
+static bool never_after(Prover *p, const Score *x, const Count *c, uint32_t k, uint32_t given)
 {
-    Bound *b = pool_array(p->pool, p->m->nkinds + 2, sizeof *b);
+    Bound *b = pool_array(p->pool, p->m->nkinds + 3, sizeof *b);
+    ChipRole r = p->m->kind[given].role;
+    if (r == CHIP_LOAD || r == CHIP_EXIT || r == CHIP_FAULT) return true;
+    for (int next_only = 1; next_only >= 0; next_only--) {
+        uint32_t n = winning(p, x, k, next_only, b);
+        b[n++] = (Bound){c->value, c->max, c->max};
+        b[n++] = (Bound){p->kind_var[given], 1, 1};
+        if (solver_never(p->s, b, n)) return true;
+    }
+    return false;
+}
+
+/* A count that is full is not added to: no kind that adds is said then. */
+static bool count_bounded(Prover *p, const Score *x, const Count *c)
+{
     for (uint32_t k = 0; k < p->m->nkinds; k++) {
         int32_t adds;
         if (solver_fixed(p->s, (Bound){p->kind_var[k], 1, 1}, c->bump, &adds) && !adds) continue;
         const ChipKind *kind = &p->m->kind[k];
         if (kind->role == CHIP_INPUT || kind->role == CHIP_START || kind->role == CHIP_LOAD)
             return refuse(p, "layer %d: head %u: the host's token %s adds to a count", c->layer, c->head, kind->name);
-        if (x[k].fixed && x[k].hi + x[k].bits <= 0) continue;
-        if (kind->role == CHIP_EXIT || kind->role == CHIP_FAULT) continue; /* nothing is said after it */
-        uint32_t n = winning(p, x, k, b);
-        b[n++] = (Bound){c->value, c->max, c->max};
-        if (!solver_impossible(p->s, b, n)) note(p, "kind %s is not said while the count of layer %d, head %u, is %d (not shown)", kind->name, c->layer, c->head, c->max);
+        if (kind->role == CHIP_EXIT || kind->role == CHIP_FAULT || (x[k].fixed && x[k].hi + x[k].bits <= 0)) continue;
+        for (uint32_t j = 0; j < p->m->nkinds; j++)
+            if (!never_after(p, x, c, k, j))
+                note(p, "kind %s is not said after kind %s while the count of layer %d, head %u, is %d", kind->name, p->m->kind[j].name, c->layer, c->head, c->max);
     }
     return true;
 }
@@ -233,7 +271,7 @@ bool prove_argmax(Prover *p)
 {
     Form *kind, *bit;
     if (!forms_make(p, &p->m->head_kind, "lm_head", &p->m->final_norm, &kind)) return false;
-    if (!forms_make(p, &p->m->head_bit, "lm_head", &p->m->final_norm, &bit)) return false;
+    if (!forms_make(p, &p->m->head_bit, "lm_head", &p->m->final_norm, &bit) || !rows_hold(p)) return false;
     Score *x = pool_array(p->pool, p->m->nkinds + 1, sizeof *x);
     p->kind_gap = pool_array(p->pool, p->m->nkinds + 1, sizeof *p->kind_gap);
     for (uint32_t k = 0; k < p->m->nkinds; k++)
