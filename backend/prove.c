@@ -204,6 +204,8 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
     p.s = solver_new(p.pool);
     p.pilot = big(&p, sizeof *p.pilot), p.pilot_value = big(&p, sizeof *p.pilot_value);
     p.chan = big(&p, sizeof *p.chan), p.constant = big(&p, sizeof *p.constant);
+    p.read_of = big(&p, sizeof *p.read_of);
+    for (uint32_t ch = 0; ch < m->geo.hidden; ch++) p.read_of[ch].abstract = p.read_of[ch].exact = NO_VAR;
     if (p.opt.bands) p.bands = calloc((size_t)(2 * m->geo.layers + 1) * m->geo.hidden, sizeof *p.bands);
     if (!pass(&p) && !p.refusal) die("a refusal without a reason");
     if (p.margins.n) qsort(p.margins.data, p.margins.n, sizeof *p.margins.data, by_ratio);

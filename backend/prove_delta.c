@@ -322,11 +322,13 @@ static bool output(Delta *d, const Tensor *t)
     for (uint32_t i = 0, j; ok && i < t->n; i = j) {
         uint32_t ch = (uint32_t)t->row[i];
         if (p->pilot[ch]) return refuse(p, "layer %d: out_proj writes channel %u, a pilot", p->layer, ch);
-        sum_begin(&sum, p, ch);
+        sum_read(&sum, p, ch);
         for (j = i; j < t->n && t->row[j] == t->row[i]; j++) add_lane(p, &sum, &d->lane[t->col[j]], t->value[j]);
         ok = ok && sum_end(p, &sum, "out_proj", &next[ch]) && sum_residual(p, ch, next[ch], "out_proj", 0);
         written[ch] = true;
-        if (ok) next[ch] = abstract_read(p, next[ch]);
+        if (!ok) break;
+        p->read_of[ch].exact = next[ch];
+        p->read_of[ch].abstract = next[ch] = abstract_read(p, next[ch]);
     }
     for (uint32_t ch = 0; ok && ch < p->g->hidden; ch++)
         if (written[ch]) p->chan[ch] = next[ch];

@@ -232,6 +232,35 @@ bool form_scaled(Prover *p, const Form *f, Var *m, int32_t *mk, double *q)
 }
 
 /* ---- a channel's new definition ---- */
+static uint32_t *slot_of(Sum *x, Var v)
+{
+    for (uint32_t cap = x->nslot; v >= x->nslot; cap = x->nslot) {
+        x->nslot = cap ? 2 * cap : 4096;
+        x->slot = xrealloc(x->slot, x->nslot * sizeof *x->slot);
+        memset(x->slot + cap, 0, (x->nslot - cap) * sizeof *x->slot);
+    }
+    return &x->slot[v];
+}
+
+/* The table of (s, g, m, mk), made when there is none. */
+static RealTable *table_of(Prover *p, Sum *x, RealTable key)
+{
+    uint32_t *slot = slot_of(x, key.g != NO_VAR ? key.g : key.s);
+    for (uint32_t i = *slot; i; i = x->table.data[i - 1].next) {
+        RealTable *t = &x->table.data[i - 1];
+        if (t->s == key.s && t->g == key.g && t->m == key.m && t->mk == key.mk) return t;
+    }
+    int64_t n = 1;
+    if (key.s != NO_VAR) key.s0 = solver_var(p->s, key.s)->lo, n = (int64_t)solver_var(p->s, key.s)->hi - key.s0 + 1;
+    if (n > MAX_TABLE) return NULL;
+    key.n = (int32_t)n, key.next = *slot;
+    key.t = xrealloc(NULL, (size_t)n * sizeof(double));
+    memset(key.t, 0, (size_t)n * sizeof *key.t);
+    vec_push(&x->table, key);
+    *slot = x->table.n;
+    return &x->table.data[x->table.n - 1];
+}
+
 void sum_begin(Sum *x, Prover *p, uint32_t ch)
 {
     for (uint32_t i = 0; i < x->table.n; i++) {
@@ -242,6 +271,21 @@ void sum_begin(Sum *x, Prover *p, uint32_t ch)
     x->k = 0, x->absum = 0, x->unit = 0, x->line = 0, x->ch = ch;
     if (p->chan[ch] == NO_VAR) x->k = p->constant[ch];
     else vec_push(&x->lin, ((RealTerm){p->chan[ch], 1}));
+}
+
+void sum_read(Sum *x, Prover *p, uint32_t ch)
+{
+    sum_begin(x, p, ch);
+    if (p->chan[ch] == NO_VAR || p->read_of[ch].abstract != p->chan[ch]) return;
+    x->lin.n = 0;
+    const VarInfo d = *solver_var(p->s, p->read_of[ch].exact);
+    x->k = d.k;
+    for (uint32_t i = 0; i < d.nlin; i++) vec_push(&x->lin, ((RealTerm){d.lin[i].v, d.lin[i].c}));
+    for (uint32_t i = 0; i < d.ntable; i++) {
+        const Table *t = &d.table[i];
+        RealTable *r = table_of(p, x, (RealTable){.s = t->s, .g = t->g, .m = t->m, .gtop = t->gtop, .mk = t->mk});
+        for (int32_t k = 0; k < r->n; k++) r->t[k] += t->t[r->s0 + k - t->s0];
+    }
 }
 
 void sum_part(Sum *x, double magnitude, double unit)
@@ -342,35 +386,6 @@ static void find_cores(Prover *p, Sum *x)
             if ((c->kind == VAR_LIN ? c->nlin : 1) > have && factor_of(p, a->gate, x->cores.data[k])) a->core = x->cores.data[k];
         }
     }
-}
-
-static uint32_t *slot_of(Sum *x, Var v)
-{
-    for (uint32_t cap = x->nslot; v >= x->nslot; cap = x->nslot) {
-        x->nslot = cap ? 2 * cap : 4096;
-        x->slot = xrealloc(x->slot, x->nslot * sizeof *x->slot);
-        memset(x->slot + cap, 0, (x->nslot - cap) * sizeof *x->slot);
-    }
-    return &x->slot[v];
-}
-
-/* The table of (s, g, m, mk), made when there is none. */
-static RealTable *table_of(Prover *p, Sum *x, RealTable key)
-{
-    uint32_t *slot = slot_of(x, key.g != NO_VAR ? key.g : key.s);
-    for (uint32_t i = *slot; i; i = x->table.data[i - 1].next) {
-        RealTable *t = &x->table.data[i - 1];
-        if (t->s == key.s && t->g == key.g && t->m == key.m && t->mk == key.mk) return t;
-    }
-    int64_t n = 1;
-    if (key.s != NO_VAR) key.s0 = solver_var(p->s, key.s)->lo, n = (int64_t)solver_var(p->s, key.s)->hi - key.s0 + 1;
-    if (n > MAX_TABLE) return NULL;
-    key.n = (int32_t)n, key.next = *slot;
-    key.t = xrealloc(NULL, (size_t)n * sizeof(double));
-    memset(key.t, 0, (size_t)n * sizeof *key.t);
-    vec_push(&x->table, key);
-    *slot = x->table.n;
-    return &x->table.data[x->table.n - 1];
 }
 
 static bool add_gate(Prover *p, Sum *x, const Addend *a)

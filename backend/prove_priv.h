@@ -131,6 +131,9 @@ typedef struct Prover {
     double *pilot_value;
     Var *chan;          /* [hidden] the channel's value now; NO_VAR: constant */
     int32_t *constant;  /* [hidden] its value then */
+    struct {
+        Var exact, abstract;
+    } *read_of;         /* [hidden] while its value is `abstract`: the read that this stands for */
     /* vocabulary */
     Var *kind_var;      /* per kind: 1 when this token is of that kind */
     Var *payload_var;   /* per bit */
@@ -221,6 +224,8 @@ typedef struct {
     double absum, unit;    /* of the products of the projection that adds to the channel */
 } Sum;
 void sum_begin(Sum *x, Prover *p, uint32_t ch); /* the channel as it is */
+/* The same, and if it is a large read then that read itself, which goes on in this layer with more groups of rows. */
+void sum_read(Sum *x, Prover *p, uint32_t ch);
 void sum_part(Sum *x, double magnitude, double unit);
 /* += w * (m + mk) */
 void sum_linear(Prover *p, Sum *x, double w, Var m, int32_t mk);

@@ -56,6 +56,7 @@ struct Solver {
     int32_t *list; /* scratch of MAX_VALUES */
     uint32_t head;
     uint32_t budget;
+    bool spent;       /* a search of the last question ended for lack of budget */
     bool low_first;   /* split definitions of the lowest level first, else those nearest the question */
     uint64_t nodes;
 };
@@ -587,7 +588,10 @@ static bool refute(Solver *s)
 {
     if (!propagate(s)) return true;
     s->nodes++;
-    if (s->budget == 0) return false;
+    if (s->budget == 0) {
+        s->spent = true;
+        return false;
+    }
     s->budget--;
     Var next = most_pressing(s);
     if (next != NO_VAR) {
@@ -648,6 +652,7 @@ bool solver_never(Solver *s, const Bound *b, uint32_t n)
 bool solver_impossible(Solver *s, const Bound *b, uint32_t n)
 {
     uint32_t deepest = 0;
+    s->spent = false;
     for (uint32_t i = 0; i < n; i++)
         if (s->v.data[b[i].v].level > deepest) deepest = s->v.data[b[i].v].level;
     if (deepest > MAX_DEPTH) deepest = MAX_DEPTH;
@@ -709,7 +714,8 @@ static bool exclude(Solver *s, Literal a, Literal b)
     if (a.v == b.v || x->hi - x->lo != 1 || y->hi - y->lo != 1) return false;
     uint64_t ka = 2ull * a.v + a.high, kb = 2ull * b.v + b.high;
     if (failed_before(s, (ka < kb ? ka << 32 | kb : kb << 32 | ka) + 1)) return false; /* or known already */
-    if (!solver_impossible(s, (Bound[]){literal_bound(s, a), literal_bound(s, b)}, 2)) return false;
+    Bound both[2] = {literal_bound(s, a), literal_bound(s, b)};
+    if (!solver_impossible(s, both, 2) && !(s->spent && solver_never(s, both, 2))) return false;
     remember(s, a, b);
     return true;
 }
