@@ -93,18 +93,6 @@ static void save_bands(Prover *p, int stage)
     }
 }
 
-/* An attention layer is allowed if its output projection is zero; it adds nothing then. */
-static bool prove_attention(Prover *p, const Layer *l)
-{
-    const Tensor *o = &l->t[T_O_PROJ];
-    bool zero = o->fill == 0;
-    Form *f;
-    for (int t = T_Q_PROJ; t <= T_V_PROJ; t++)
-        if (!forms_make(p, &l->t[t], "an attention projection", &l->t[T_INPUT_NORM], &f)) return false;
-    for (uint32_t i = 0; i < o->n; i++) zero &= o->value[i] == 0;
-    return zero || refuse(p, "layer %d: attention whose o_proj is not zero is not supported", p->layer);
-}
-
 static bool pass(Prover *p)
 {
     p->layer = -1;

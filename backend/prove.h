@@ -5,7 +5,9 @@
  *   prove.c         the pass through the layers, norms, residual stream; the report
  *   prove_form.c    weight rows as affine forms over channels, rounding of a projection
  *   prove_solve.c   ranges of integer values by bounds propagation and case split
- *   prove_mlp.c     SwiGLU blocks        prove_delta.c   DeltaNet blocks and the invariant of the state
+ *   prove_mlp.c     SwiGLU blocks
+ *   prove_delta.c   DeltaNet blocks: keys, queries, decay; prove_cells.c: what a row may hold, for ever, and how it reads
+ *   prove_attn.c    attention blocks: none, or a read-only memory
  *   prove_vocab.c   embedding and argmax */
 #ifndef TAPEOUT_PROVE_H
 #define TAPEOUT_PROVE_H

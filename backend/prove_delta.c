@@ -313,18 +313,17 @@ static Var abstract_read(Prover *p, Var v)
     return any;
 }
 
-static bool output(Delta *d, const Tensor *t)
+bool output_lanes(Prover *p, const Tensor *t, const LaneRead *lane, const char *name)
 {
-    Prover *p = d->p;
     Sum sum = {0};
     Var *next = pool_array(p->pool, p->g->hidden, sizeof *next);
     bool *written = pool_array(p->pool, p->g->hidden, sizeof *written), ok = true;
     for (uint32_t i = 0, j; ok && i < t->n; i = j) {
         uint32_t ch = (uint32_t)t->row[i];
-        if (p->pilot[ch]) return refuse(p, "layer %d: out_proj writes channel %u, a pilot", p->layer, ch);
+        if (p->pilot[ch]) return refuse(p, "layer %d: %s writes channel %u, a pilot", p->layer, name, ch);
         sum_read(&sum, p, ch);
-        for (j = i; j < t->n && t->row[j] == t->row[i]; j++) add_lane(p, &sum, &d->lane[t->col[j]], t->value[j]);
-        ok = ok && sum_end(p, &sum, "out_proj", &next[ch]) && sum_residual(p, ch, next[ch], "out_proj", 0);
+        for (j = i; j < t->n && t->row[j] == t->row[i]; j++) add_lane(p, &sum, &lane[t->col[j]], t->value[j]);
+        ok = ok && sum_end(p, &sum, name, &next[ch]) && sum_residual(p, ch, next[ch], name, 0);
         written[ch] = true;
         if (!ok) break;
         p->read_of[ch].exact = next[ch];
@@ -357,5 +356,5 @@ bool prove_delta(Prover *p, const Layer *l)
         if (!key_head(&d, k, rows, &key[k])) return false;
     for (uint32_t j = 0; j < g->nv; j++)
         if (!prove_cells(&d, j)) return false;
-    return output(&d, out);
+    return output_lanes(p, out, d.lane, "out_proj");
 }

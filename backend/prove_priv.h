@@ -282,7 +282,10 @@ typedef struct Installed {
     bool any, always;    /* always: every row is, before the first token */
 } Installed;
 
-/* prove_delta.c, prove_mlp.c */
+/* prove_delta.c, prove_attn.c, prove_mlp.c */
+/* The channels after a mixer whose output projection t reads these lanes. */
+bool output_lanes(Prover *p, const Tensor *t, const LaneRead *lane, const char *name);
+bool prove_attention(Prover *p, const Layer *l);
 bool prove_delta(Prover *p, const Layer *l);
 bool prove_mlp(Prover *p, const Layer *l);
 /* prove.c */
