@@ -56,6 +56,7 @@ struct Solver {
     int32_t *list; /* scratch of MAX_VALUES */
     uint32_t head;
     uint32_t budget;
+    uint32_t asked;   /* definitions and forms in it */
     bool spent;       /* a search of the last question ended for lack of budget */
     bool low_first;   /* split definitions of the lowest level first, else those nearest the question */
     uint64_t nodes;
@@ -603,10 +604,15 @@ static bool refute(Solver *s)
     return false;
 }
 
-static bool ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth)
+static bool ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth, uint32_t before)
 {
     s->found = false;
     build_cone(s, b, n, depth);
+    s->asked = s->active.n;
+    if (s->asked == before) { /* the same question again */
+        clear_cone(s);
+        return false;
+    }
     uint32_t mark = s->trail.n;
     s->budget = BUDGET;
     bool ok = true;
@@ -656,8 +662,12 @@ bool solver_impossible(Solver *s, const Bound *b, uint32_t n)
     for (uint32_t i = 0; i < n; i++)
         if (s->v.data[b[i].v].level > deepest) deepest = s->v.data[b[i].v].level;
     if (deepest > MAX_DEPTH) deepest = MAX_DEPTH;
-    for (uint32_t d = 0; d <= deepest; d++)
-        if (ask(s, b, n, d)) return true;
+    uint32_t before = UINT32_MAX;
+    for (uint32_t d = 0; d <= deepest; d++) {
+        if (ask(s, b, n, d, before)) return true;
+        if (before == s->asked && d) break; /* there is nothing deeper */
+        before = s->asked;
+    }
     return false;
 }
 
@@ -758,7 +768,7 @@ static bool prove_side(Solver *s, Bound b, int sign)
     if (s->v.data[b.v].kind == VAR_DEF)
         for (int i = 0; i < MAX_FACTS; i++) {
             s->model_of = b.v, s->model_sign = sign;
-            bool r = ask(s, &b, 1, 1);
+            bool r = ask(s, &b, 1, 1, UINT32_MAX);
             s->model_of = NO_VAR;
             if (r) return true;
             if (!s->found || !learn(s)) break;
