@@ -209,35 +209,43 @@ static bool value_lane(Rows *r, uint32_t i)
     return true;
 }
 
-/* What the loader installs must be what the head itself would write. */
+/* What the loader installs must be what the head itself would write: a bit's lane may be left at 0 by a write, a pilot's may not. */
+static bool merge_lane(Rows *r, uint32_t i)
+{
+    const Installed *map = &r->d->map[r->head];
+    Lane *x = &r->lane[i];
+    bool pilot = map->pilot[i] != 0, count = map->count[i] != 0, writes = r->written || r->counts;
+    double v = pilot ? map->pilot[i] : count ? map->count[i] : map->one[i];
+    if (v == 0) return true;
+    if (pilot && writes && !x->pilot) return refuse(r->p, "layer %d: value head %u: lane %u is a pilot that a write does not keep", r->p->layer, r->head, i);
+    if (x->value == 0) *x = (Lane){.pilot = pilot, .count = count, .bit = !pilot && !count, .value = v, .max = (1 << map->count_bits) - 1};
+    if (x->value == v && pilot == x->pilot && count == x->count) return true;
+    if (x->value == v && x->pilot && !pilot && !count) { /* a bit that is always written as 1 */
+        x->pilot = false, x->bit = true;
+        return true;
+    }
+    return refuse(r->p, "layer %d: value head %u lane %u: the state map installs %g, the head writes %g", r->p->layer, r->head, i, v, x->value);
+}
+
 static bool merge_map(Rows *r)
 {
-    Prover *p = r->p;
-    const Installed *map = &r->d->map[r->head];
-    for (uint32_t i = 0; i < p->g->dv; i++) {
-        Lane *x = &r->lane[i];
-        double v = map->pilot[i] != 0 ? map->pilot[i] : map->count[i] != 0 ? map->count[i] : map->one[i];
-        bool pilot = map->pilot[i] != 0, count = map->count[i] != 0;
-        if (map->any && r->written && x->pilot && !pilot && x->value >= 0x1p20)
-            return refuse(p, "layer %d: value head %u lane %u: a pilot that the state map does not install", p->layer, r->head, i);
-        if (v == 0) continue;
-        if (x->value == 0) *x = (Lane){.pilot = pilot, .count = count, .bit = !pilot && !count, .value = v, .max = (1 << map->count_bits) - 1};
-        if (pilot && x->bit && x->value == v) x->pilot = true, x->bit = false;
-        if (x->value != v || (pilot && !x->pilot) || (count && !x->count))
-            return refuse(p, "layer %d: value head %u lane %u: the state map installs %g, the head writes %g", p->layer, r->head, i, v, x->value);
-    }
+    for (uint32_t i = 0; i < r->p->g->dv; i++)
+        if (!merge_lane(r, i)) return false;
     return true;
 }
 
 /* Constant lanes of the largest value are the pilots; a smaller constant is a bit that is always 1. */
 static bool find_pilots(Rows *r)
 {
+    const Installed *map = &r->d->map[r->head];
     for (uint32_t i = 0; i < r->p->g->dv; i++)
         if (r->lane[i].pilot && r->lane[i].value > r->pilot) r->pilot = r->lane[i].value;
     for (uint32_t i = 0; i < r->p->g->dv; i++) {
         Lane *x = &r->lane[i];
         if (x->pilot && x->value < r->pilot) x->pilot = false, x->bit = true;
         r->npilots += x->pilot;
+        if (x->pilot && map->any && map->pilot[i] == 0)
+            return refuse(r->p, "layer %d: value head %u: lane %u is a pilot that the state map does not install", r->p->layer, r->head, i);
     }
     return true;
 }
