@@ -35,11 +35,27 @@ static const char *place(const Margin *x)
     return s;
 }
 
+/* The worst of its kind, tensor and layer: the latest classes are the likely ones. */
+static Margin *class_of(Prover *p, const Margin *x)
+{
+    for (uint32_t i = p->margins.n; i-- && p->margins.data[i].layer == x->layer;) {
+        Margin *m = &p->margins.data[i];
+        if (m->kind == x->kind && m->tensor == x->tensor) return m;
+    }
+    vec_push(&p->margins, *x);
+    return &p->margins.data[p->margins.n - 1];
+}
+
+static const double edge[MARGIN_BINS - 1] = {1, 1.1, 1.25, 1.5, 2, 4, 16, 256};
+
 bool margin(Prover *p, MarginKind kind, double ratio, const char *tensor, uint32_t row, uint32_t line)
 {
-    Margin m = {ratio, kind, p->layer, tensor, row, line};
-    vec_push(&p->margins, m);
-    return ratio > 1 || refuse(p, "%s: %s margin is %.3g", place(&m), margin_name[kind], ratio - 1);
+    Margin x = {ratio, kind, p->layer, tensor, row, line}, *worst = class_of(p, &x);
+    if (!(ratio >= worst->ratio)) *worst = x;
+    int b = 0;
+    while (b < MARGIN_BINS - 1 && ratio > edge[b]) b++;
+    p->bins[kind][b]++;
+    return ratio > 1 || refuse(p, "%s: %s margin is %.3g", place(&x), margin_name[kind], ratio - 1);
 }
 
 /* ---- norms ---- */
@@ -122,42 +138,26 @@ static int by_ratio(const void *a, const void *b)
 
 static void histogram(const Prover *p, FILE *f)
 {
-    enum { BINS = 9 };
-    static const double edge[BINS - 1] = {1, 1.1, 1.25, 1.5, 2, 4, 16, 256};
     fprintf(f, "margins by kind (the number of decisions whose decisive quantity is this many times what it must be):\n  %-10s %8s", "", "all");
-    static const char *const head[BINS] = {"refused", "to 1.1", "to 1.25", "to 1.5", "to 2", "to 4", "to 16", "to 256", "above"};
-    for (int i = 0; i < BINS; i++) fprintf(f, " %8s", head[i]);
+    static const char *const head[MARGIN_BINS] = {"refused", "to 1.1", "to 1.25", "to 1.5", "to 2", "to 4", "to 16", "to 256", "above"};
+    for (int i = 0; i < MARGIN_BINS; i++) fprintf(f, " %8s", head[i]);
     fputc('\n', f);
     for (int k = 0; k < M_KINDS; k++) {
-        uint32_t n[BINS] = {0}, all = 0;
-        for (uint32_t i = 0; i < p->margins.n; i++) {
-            const Margin *m = &p->margins.data[i];
-            int b = 0;
-            if ((int)m->kind != k) continue;
-            while (b < BINS - 1 && m->ratio > edge[b]) b++;
-            n[b]++, all++;
-        }
+        uint32_t all = 0;
+        for (int i = 0; i < MARGIN_BINS; i++) all += p->bins[k][i];
         fprintf(f, "  %-10s %8u", margin_name[k], all);
-        for (int i = 0; i < BINS; i++) n[i] ? fprintf(f, " %8u", n[i]) : fprintf(f, " %8s", ".");
+        for (int i = 0; i < MARGIN_BINS; i++) p->bins[k][i] ? fprintf(f, " %8u", p->bins[k][i]) : fprintf(f, " %8s", ".");
         fputc('\n', f);
     }
 }
 
-/* The smallest, one per kind, tensor and layer so that twenty equal ones do not hide the rest. */
+/* One per kind, tensor and layer, so that twenty equal ones do not hide the rest. */
 static void worst_twenty(const Prover *p, FILE *f)
 {
     fprintf(f, "worst margins (one per kind and tensor of a layer):\n");
-    uint32_t shown = 0;
-    for (uint32_t i = 0; i < p->margins.n && shown < 20; i++) {
+    for (uint32_t i = 0; i < p->margins.n && i < 20; i++) {
         const Margin *m = &p->margins.data[i];
-        bool seen = false;
-        for (uint32_t j = 0; j < i && !seen; j++) {
-            const Margin *o = &p->margins.data[j];
-            seen = o->kind == m->kind && o->layer == m->layer && o->tensor == m->tensor;
-        }
-        if (seen) continue;
         fprintf(f, "  %10.4g  %-10s %s\n", m->ratio - 1, margin_name[m->kind], place(m));
-        shown++;
     }
 }
 
@@ -199,7 +199,7 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
     if (p.margins.n) qsort(p.margins.data, p.margins.n, sizeof *p.margins.data, by_ratio);
     if (out) report(&p, out);
     *proof = (Proof){.exact = !p.refusal, .worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY, .refusal = p.refusal, .bands = p.bands};
-    free(p.margins.data), free(p.notes.data), free(p.counts.data), free(p.pairs.data);
+    free(p.margins.data), free(p.notes.data), free(p.counts.data), free(p.pairs.data), free(p.first_pair.data);
     solver_free(p.s);
     pool_free(p.pool);
     return proof->exact;

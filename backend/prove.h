@@ -28,7 +28,6 @@ typedef struct {
 
 typedef struct {
     bool bands;           /* fill Proof.bands */
-    bool verbose;         /* every margin class and every unproved bit in the report */
 } ProveOptions;
 
 /* Proves the model and prints the report when `report` is not NULL. True when it is exact. */

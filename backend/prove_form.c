@@ -6,7 +6,7 @@
 #include "prove_priv.h"
 #include <stdlib.h>
 
-enum { MAX_TABLE = 1 << 16 };
+enum { MAX_TABLE = 1 << 16, MAX_INSERTION = 32 };
 #define FINITE 0x1p62 /* so that a product of two is finite */
 
 double low_bit(double v)
@@ -110,11 +110,23 @@ static int by_var(const void *a, const void *b)
     return x->v < y->v ? -1 : x->v > y->v;
 }
 
+/* Forms are short and nearly in order. */
+static void sort_terms(VarTerm *t, uint32_t n)
+{
+    if (n > MAX_INSERTION) qsort(t, n, sizeof *t, by_var);
+    for (uint32_t i = 1; n <= MAX_INSERTION && i < n; i++) {
+        VarTerm x = t[i];
+        uint32_t k = i;
+        for (; k && t[k - 1].v > x.v; k--) t[k] = t[k - 1];
+        t[k] = x;
+    }
+}
+
 /* Sorts, adds up equal variables, drops zeros. */
 static uint32_t tidy(VarTerm *t, uint32_t n)
 {
     uint32_t k = 0;
-    if (n > 1) qsort(t, n, sizeof *t, by_var);
+    sort_terms(t, n);
     for (uint32_t i = 0; i < n; i++) {
         if (k && t[k - 1].v == t[i].v) t[k - 1].c += t[i].c;
         else t[k++] = t[i];
@@ -125,8 +137,8 @@ static uint32_t tidy(VarTerm *t, uint32_t n)
 
 static Var pair_sum(const Prover *p, Var x, Var y)
 {
-    for (uint32_t i = 0; i < p->pairs.n; i++)
-        if (p->pairs.data[i].x == x && p->pairs.data[i].y == y) return p->pairs.data[i].sum;
+    for (uint32_t i = x < p->first_pair.n ? p->first_pair.data[x] : 0; i; i = p->pairs.data[i - 1].next)
+        if (p->pairs.data[i - 1].y == y) return p->pairs.data[i - 1].sum;
     return NO_VAR;
 }
 
@@ -139,7 +151,9 @@ void form_pair(Prover *p, uint32_t a, uint32_t b)
     VarTerm both[2] = {{x, 1}, {y, 1}};
     Var sum = solver_def(p->s, 0, both, 2, NULL, 0);
     solver_limit(p->s, sum, 0, 1);
-    vec_push(&p->pairs, ((Pair){x, y, sum}));
+    while (p->first_pair.n <= x) vec_push(&p->first_pair, 0);
+    vec_push(&p->pairs, ((Pair){y, sum, p->first_pair.data[x]}));
+    p->first_pair.data[x] = p->pairs.n;
 }
 
 /* Terms of known pairs become one; again tidy. */

@@ -84,6 +84,7 @@ const Values *solver_values(Solver *s, Var v);
 
 /* ---- margins ---- */
 typedef enum { M_NORM, M_SUM, M_ROUND, M_GATE_ON, M_GATE_OFF, M_BETA, M_KEY, M_CELL, M_READ, M_DECAY, M_LOGIT, M_KINDS } MarginKind;
+enum { MARGIN_BINS = 9 };
 
 typedef struct {
     double ratio;       /* decisive quantity / what it must exceed */
@@ -114,9 +115,10 @@ typedef struct {
     uint32_t head;
 } Count;
 
-/* Two bits that are never both 1, and their sum, which is a bit, too. */
+/* A bit and a later one that are never both 1, and their sum, which is a bit, too. */
 typedef struct {
-    Var x, y, sum;
+    Var y, sum;
+    uint32_t next; /* of the same first bit: index + 1 */
 } Pair;
 
 typedef struct Prover {
@@ -141,11 +143,13 @@ typedef struct Prover {
     double *kind_gap;   /* per kind: the right logit less the best wrong one */
     VEC(Count) counts;
     VEC(Pair) pairs;
+    VEC(uint32_t) first_pair; /* per variable: index + 1 */
     int layer;
     const int32_t *lines; /* of this layer's MLP units */
     uint32_t nlines;
     /* results */
-    VEC(Margin) margins;
+    VEC(Margin) margins;       /* the worst of each kind, layer and tensor */
+    uint32_t bins[M_KINDS][MARGIN_BINS]; /* how many, by ratio */
     VEC(const char *) notes;   /* what the verdict assumes beyond numerics.md */
     char *refusal;
     uint32_t wide;      /* channels that are sums of gates and not shown to be bits */

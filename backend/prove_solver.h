@@ -1,0 +1,86 @@
+/* prove_solver.h: the inside of the solver, for prove_solve.c (variables, their values and bounds), prove_search.c (propagation and case
+ * split) and prove_learn.c (facts about pairs, proofs of ranges). */
+#ifndef TAPEOUT_PROVE_SOLVER_H
+#define TAPEOUT_PROVE_SOLVER_H
+#include "prove_priv.h"
+
+typedef struct {
+    Var v;
+    int32_t lo, hi;
+} Old;
+typedef struct {
+    Var form;
+    bool whole;    /* reaching one of its variables reaches them all; else it counts only when all are reached anyway */
+    uint32_t next; /* index + 1 */
+} Side;
+/* A gate of a definition: the condition g == gtop of a table. */
+typedef struct {
+    Var g;
+    int32_t gtop;
+} Arm;
+typedef struct {
+    Var user;      /* the constraint of this LIN or DEF */
+    uint32_t next; /* index + 1 */
+} Watch;
+/* What has been found about two literals. */
+typedef struct {
+    uint64_t key;  /* 0: a free place */
+    bool holds;    /* they exclude each other; else that was not shown */
+    bool deep;     /* ... with all effort */
+} Fact;
+
+struct Solver {
+    Pool *pool;
+    char *chunk;
+    size_t left;
+    VEC(VarInfo) v;
+    Var *hash;
+    uint32_t hash_cap, nhash;
+    int32_t *list;      /* scratch of solver_values */
+    /* one question */
+    uint32_t *seen;     /* per var: 1 + depth left when it was reached, 0: not in the cone */
+    uint32_t *watch;    /* per var: first watch + 1 */
+    uint8_t *queued;
+    uint32_t *count, cap;
+    VEC(Var) cone, active, queue;
+    VEC(Watch) watches;
+    VEC(Old) trail;
+    VEC(int64_t) part;
+    VEC(Var) counted;
+    VEC(Bound) implied; /* what else holds in this question */
+    VEC(Side) sides;
+    VEC(Arm) arms;
+    Var model_of;     /* collect arms of this definition; NO_VAR: no */
+    int model_sign;
+    bool found;       /* the search ended with everything decided */
+    uint32_t head;
+    uint32_t budget, limit; /* splits left, and at the start */
+    uint32_t asked;   /* definitions and forms in it */
+    uint32_t depth, never_depth; /* levels in it; where the last solver_never was answered */
+    bool spent;       /* a search of the last question ended for lack of budget */
+    bool low_first;   /* split definitions of the lowest level first, else those nearest the question */
+    /* facts */
+    Fact *fact;
+    uint32_t fact_cap, nfacts;
+    Var last_apart;   /* the last definition whose gates were shown to be on one at a time; NO_VAR: none */
+    uint64_t nodes;
+};
+
+/* ---- prove_solve.c ---- */
+void solver_side(Solver *s, Var v, Var form, bool whole);
+int32_t solver_clamp(int64_t x);
+/* Each adds to, or sets, the range of what it names, from the ranges of the variables. */
+void lin_bounds(const Solver *s, const VarTerm *t, uint32_t n, int64_t *lo, int64_t *hi);
+void table_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi);
+void value_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi); /* of T(s) * (m + mk), the condition aside */
+void term_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi);
+void range_product(int64_t alo, int64_t ahi, int64_t blo, int64_t bhi, int64_t *lo, int64_t *hi);
+/* Whether the condition g == gtop: 1 holds, 0 does not, -1 is open. */
+int guard_state(const Solver *s, const Table *t);
+
+/* ---- prove_search.c ---- */
+/* One search with the definitions of the nearest `depth` levels; true: impossible. */
+bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth);
+/* A few levels and hardly a split. */
+bool search_shallow(Solver *s, const Bound *b, uint32_t n);
+#endif
