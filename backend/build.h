@@ -16,7 +16,7 @@ typedef struct {
 /* The first stages alone: modes and protocol; and the plan. */
 Build build_protocol(Circuit *c, const BuildOptions *o);
 Build build_plan(Circuit *c, const BuildOptions *o);
-/* Compiles an optimised circuit (ops are added to it). Write the result with chip_write(b.chip, path). */
+/* Compiles an optimised circuit (ops are added to it). Write the result with chip_write. */
 Build build_machine(Circuit *c, const BuildOptions *o);
 /* Layers, critical path, units, non-zeros, channels, state elements and token kinds, as text. */
 void build_report(const Build *b, FILE *out);

@@ -128,6 +128,7 @@ static json_t *states(const Chip *c)
         json_t *o = json_pack("{s:s, s:s, s:i, s:I, s:i, s:I, s:s, s:o, s:i}", "name", st->name, "kind", kind_name[st->kind], "width",
                               (int)st->width, "rows", (json_int_t)st->rows, "lane", (int)st->lane, "base", (json_int_t)st->base, "init",
                               init_name[st->init], "row_init", rows, "init_shift", (int)st->init_shift);
+        if (st->span.line) json_object_set_new(o, "line", json_integer(st->span.line));
         if (st->symbol) json_object_set_new(o, "symbol", json_string(st->symbol));
         if (st->has_hard) json_object_set_new(o, "hard", json_pack("[I, I]", (json_int_t)st->hard_row, (json_int_t)st->hard_value));
         json_object_set_new(o, "copies", copies);
@@ -232,7 +233,7 @@ static bool write_file(const File *f, FILE *out)
     return ok;
 }
 
-bool chip_write(Chip *c, const char *path)
+bool chip_write(Chip *c, const char *path, ChipAccept *accept, void *ctx)
 {
     File f = {.c = c};
     char *tmp = xfmt("%s.tmp%ld", path, (long)getpid());
@@ -243,9 +244,10 @@ bool chip_write(Chip *c, const char *path)
     }
     list_slabs(&f);
     bool ok = write_file(&f, out);
-    ok = fclose(out) == 0 && ok && rename(tmp, path) == 0;
-    if (ok) return true;
-    c->error = xfmt("cannot write %s: %s", path, strerror(errno));
+    ok = fclose(out) == 0 && ok;
+    bool accepted = ok && (!accept || accept(tmp, ctx));
+    if (accepted && rename(tmp, path) == 0) return true;
+    if (!ok || accepted) c->error = xfmt("cannot write %s: %s", path, strerror(errno));
     unlink(tmp);
     return false;
 }

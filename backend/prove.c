@@ -6,6 +6,7 @@
 bool refuse(Prover *p, const char *fmt, ...)
 {
     if (p->refusal) return false;
+    p->refusal_line = p->line;
     va_list ap;
     va_start(ap, fmt);
     if (vasprintf(&p->refusal, fmt, ap) < 0) die("out of memory");
@@ -50,12 +51,14 @@ static const double edge[MARGIN_BINS - 1] = {1, 1.1, 1.25, 1.5, 2, 4, 16, 256};
 
 bool margin(Prover *p, MarginKind kind, double ratio, const char *tensor, uint32_t row, uint32_t line)
 {
-    Margin x = {ratio, kind, p->layer, tensor, row, line}, *worst = class_of(p, &x);
+    Margin x = {ratio, kind, p->layer, tensor, row, line ? line : p->line}, *worst = class_of(p, &x);
     if (!(ratio >= worst->ratio)) *worst = x;
     int b = 0;
     while (b < MARGIN_BINS - 1 && ratio > edge[b]) b++;
     p->bins[kind][b]++;
-    return ratio > 1 || refuse(p, "%s: %s margin is %.3g", place(&x), margin_name[kind], ratio - 1);
+    if (ratio > 1) return true;
+    p->line = x.line;
+    return refuse(p, "%s: %s margin is %.3g", place(&x), margin_name[kind], ratio - 1);
 }
 
 /* ---- norms ---- */
@@ -116,15 +119,16 @@ static bool pass(Prover *p)
     save_bands(p, -1);
     for (uint32_t i = 0; i < p->g->layers; i++) {
         const Layer *l = &p->m->layer[i];
-        p->layer = (int)i;
+        p->layer = (int)i, p->line = 0;
         layer_lines(p, i);
         if (!prove_norm(p, "input_layernorm")) return false;
         if (l->full ? !prove_attention(p, l) : !prove_delta(p, l)) return false;
         save_bands(p, 2 * (int)i);
+        p->line = 0;
         if (!prove_norm(p, "post_attention_layernorm") || !prove_mlp(p, l)) return false;
         save_bands(p, 2 * (int)i + 1);
     }
-    p->layer = -1;
+    p->layer = -1, p->line = 0;
     return prove_norm(p, "norm") && prove_argmax(p);
 }
 
@@ -193,12 +197,13 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
     p.pilot = big(&p, sizeof *p.pilot), p.pilot_value = big(&p, sizeof *p.pilot_value);
     p.chan = big(&p, sizeof *p.chan), p.constant = big(&p, sizeof *p.constant);
     p.read_of = big(&p, sizeof *p.read_of);
+    p.head_line = pool_array(p.pool, m->geo.nv + 1, sizeof *p.head_line);
     for (uint32_t ch = 0; ch < m->geo.hidden; ch++) p.read_of[ch].abstract = p.read_of[ch].exact = NO_VAR;
     if (p.opt.bands) p.bands = calloc((size_t)(2 * m->geo.layers + 1) * m->geo.hidden, sizeof *p.bands);
     if (!pass(&p) && !p.refusal) die("a refusal without a reason");
     if (p.margins.n) qsort(p.margins.data, p.margins.n, sizeof *p.margins.data, by_ratio);
     if (out) report(&p, out);
-    *proof = (Proof){.exact = !p.refusal, .worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY, .refusal = p.refusal, .bands = p.bands};
+    *proof = (Proof){.exact = !p.refusal, .worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY, .refusal = p.refusal, .line = p.refusal_line, .assumptions = p.notes.n, .bands = p.bands};
     free(p.margins.data), free(p.notes.data), free(p.counts.data), free(p.pairs.data), free(p.first_pair.data);
     solver_free(p.s);
     pool_free(p.pool);

@@ -244,6 +244,7 @@ static void install_piece(Prover *p, Installed *map, const ChipState *s, const P
         for (uint32_t h = 0; h < c->nhead; h++) {
             Installed *x = &map[base + c->heads[h]];
             x->any = true;
+            if (!p->head_line[base + c->heads[h]]) p->head_line[base + c->heads[h]] = s->line;
             x->always = s->rows == 1;
             if (rows > x->rows) x->rows = rows;
         }
@@ -261,6 +262,7 @@ static Installed *installed(Prover *p)
     uint32_t dv = p->g->dv;
     Installed *map = pool_array(p->pool, p->g->nv, sizeof *map);
     double *store = pool_array(p->pool, (size_t)3 * p->g->nv * dv, sizeof *store);
+    memset(p->head_line, 0, p->g->nv * sizeof *p->head_line);
     for (uint32_t j = 0; j < p->g->nv; j++) map[j].pilot = store + (size_t)3 * j * dv, map[j].one = map[j].pilot + dv, map[j].count = map[j].one + dv;
     for (uint32_t i = 0; i < p->m->nstates; i++)
         for (uint32_t c = 0; c < p->m->state[i].ncopies; c++)
@@ -352,9 +354,14 @@ bool prove_delta(Prover *p, const Layer *l)
     KeyHead *key = pool_array(p->pool, g->nk, sizeof *key);
     KeyRow *rows = pool_array(p->pool, g->dk + 1, sizeof *rows);
     d.key = key;
-    for (uint32_t k = 0; k < g->nk; k++)
+    for (uint32_t k = 0; k < g->nk; k++) {
+        p->line = 0;
+        for (uint32_t j = 0; j < g->nv / g->nk && !p->line; j++) p->line = p->head_line[k * (g->nv / g->nk) + j];
         if (!key_head(&d, k, rows, &key[k])) return false;
-    for (uint32_t j = 0; j < g->nv; j++)
+    }
+    for (uint32_t j = 0; j < g->nv; j++) {
+        p->line = p->head_line[j];
         if (!prove_cells(&d, j)) return false;
+    }
     return output_lanes(p, out, d.lane, "out_proj");
 }

@@ -64,6 +64,7 @@ static bool product_values(Prover *p, UnitInfo *x, uint32_t u, double top)
 static bool unit_info(Prover *p, const Form *gate, const Form *up, uint32_t u, UnitInfo *x)
 {
     double top;
+    p->line = line_of(p, u);
     x->used = gate->n || gate->k != 0;
     if (!x->used) return true; /* silu(0) * anything finite is 0 */
     if (!form_exact(p, gate, "mlp.gate_proj", u, line_of(p, u)) || !form_exact(p, up, "mlp.up_proj", u, line_of(p, u))) return false;
@@ -80,10 +81,11 @@ static bool down(Prover *p, const Tensor *t, const UnitInfo *units, Var *next, b
         uint32_t ch = (uint32_t)t->row[i];
         if (p->pilot[ch]) return refuse(p, "layer %d: mlp.down_proj writes channel %u, a pilot", p->layer, ch);
         sum_begin(&sum, p, ch);
+        p->line = 0;
         for (j = i; j < t->n && t->row[j] == t->row[i]; j++) {
             const UnitInfo *x = &units[t->col[j]];
             if (!x->used || t->value[j] == 0) continue;
-            if (!sum.line) sum.line = line_of(p, (uint32_t)t->col[j]);
+            if (!sum.line) p->line = sum.line = line_of(p, (uint32_t)t->col[j]);
             double w = t->value[j];
             sum_part(&sum, fabs(w) * x->most, low_bit(w) * x->unit);
             sum_gate(&sum, w * x->q, &x->gate, false, x->m, x->mk);

@@ -145,13 +145,16 @@ typedef struct Prover {
     VEC(Pair) pairs;
     VEC(uint32_t) first_pair; /* per variable: index + 1 */
     int layer;
+    uint32_t line;        /* of the circuit, that the proof is at; 0: of none */
     const int32_t *lines; /* of this layer's MLP units */
     uint32_t nlines;
+    uint32_t *head_line;  /* [nv] line of a state that this layer's value head holds, 0: none */
     /* results */
     VEC(Margin) margins;       /* the worst of each kind, layer and tensor */
     uint32_t bins[M_KINDS][MARGIN_BINS]; /* how many, by ratio */
     VEC(const char *) notes;   /* what the verdict assumes beyond numerics.md */
     char *refusal;
+    uint32_t refusal_line;
     uint32_t wide;      /* channels that are sums of gates and not shown to be bits */
     Band *bands;
     FILE *report;
@@ -160,7 +163,7 @@ typedef struct Prover {
 /* Records the first reason; always false. */
 bool refuse(Prover *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void note(Prover *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* ratio > 1 is well; otherwise refuses. */
+/* ratio > 1 is well; otherwise refuses. line 0: that of p->line. */
 bool margin(Prover *p, MarginKind kind, double ratio, const char *tensor, uint32_t row, uint32_t line);
 
 /* prove_form.c */

@@ -123,6 +123,7 @@ typedef struct {
     const char *name;
     StateKind kind;
     uint32_t width, rows, lane;
+    uint32_t line; /* of the circuit; 0: not known */
     uint64_t base;
     InitKind init;
     uint64_t *row_init;

@@ -44,7 +44,7 @@ static Model *compile(const char *source, const char *target, bool bf16)
     close(fd);
     BuildOptions o = {.target = target_find(target), .bf16 = bf16};
     Build b = build_machine(circuit_optimize(d->circuit), &o);
-    if (b.error || !chip_write(b.chip, path)) fprintf(stderr, "%s: %s\n", source, b.error ? b.error : b.chip->error), exit(1);
+    if (b.error || !chip_write(b.chip, path, NULL, NULL)) fprintf(stderr, "%s: %s\n", source, b.error ? b.error : b.chip->error), exit(1);
     Model *m = open_chip(path);
     unlink(path);
     return m;
