@@ -22,7 +22,7 @@ for source; do
     if [ "$name" = io ] || fresh "$elf" "$source"; then continue; fi
     case $source in
     *.c) set -- -O2 -Wall -Wextra "$here/start.S" "$here/io.c" ;;
-    *) set -- -nostdlib ;;
+    *) set -- -nostdlib -march=rv32ima_zba_zbb_zicsr_zifencei ;;
     esac
     # shellcheck disable=SC2046  # flags are words
     "$cc" -march=rv32i -mabi=ilp32 --specs=picolibc.specs -nostartfiles -T "$here/link.ld" -Wl,-z,max-page-size=4 \

@@ -2,6 +2,7 @@
 # run.sh [--update] [--level LEVEL]... [--list] [FILTER...]: finds every case by globbing, runs each at every level it has, prints
 # what fails and ends with "N passed, N failed, N skipped". A FILTER is a part of a case's path. README.md tells the kinds of case.
 # BUILD: the build folder (default build). TAPEOUT, CHIP: the program and a ready rv32i chip to use instead of the built ones.
+# A program runs at every level on the first CPU that has what it needs, and at the level "check" on the default CPU, too.
 # --update rewrites the expected outputs of tests/dsl, tests/netlist and tests/machines with what came out.
 set -u
 cd "$(dirname "$0")/.." || exit 2
@@ -9,6 +10,9 @@ export BUILD=${BUILD:-build} SPEC=cpu-spec/rv32i.ckt UPDATE=${UPDATE:-}
 export TAPEOUT=${TAPEOUT:-$BUILD/tapeout} WORK=$BUILD/test-work
 export CHIP=${CHIP:-$WORK/rv32i.chip}
 program_levels="golden qemu sim sparse check plan dense"
+default_cpu=rv32im
+# QEMU's CPU cut down to what ours has, for programs that look at machine mode.
+qemu_cpu=rv32,c=false,f=false,d=false,h=false,s=false,u=false
 PREFIX_STEPS=200 # how far the slow levels go; their token traces must equal the sparse back end's so far
 
 say_failure() { # TEXT FILE...: what a failing case shows
@@ -36,26 +40,30 @@ expect_run() {
 
 run_into() { timeout 600 "$@" >"$tmp/out" 2>"$tmp/err" </dev/null; }
 
+chip_of() { [ "$1" = rv32i ] && echo "$CHIP" || echo "$WORK/$1.chip"; } # CPU
+
 # The two traces of the first steps, by the sparse back end and by another.
-compare_prefix() { # BACKEND ELF
-    run_into "$TAPEOUT" run "$CHIP" "$2" --max-steps $PREFIX_STEPS --trace "$tmp/sparse.trace"
-    run_into "$TAPEOUT" run "$CHIP" "$2" --backend "$1" --max-steps $PREFIX_STEPS --trace "$tmp/other.trace"
+compare_prefix() { # BACKEND ELF CHIP
+    run_into "$TAPEOUT" run "$3" "$2" --max-steps $PREFIX_STEPS --trace "$tmp/sparse.trace"
+    run_into "$TAPEOUT" run "$3" "$2" --backend "$1" --max-steps $PREFIX_STEPS --trace "$tmp/other.trace"
     [ -s "$tmp/sparse.trace" ] || { say_failure "no trace" "$tmp/err"; return 1; }
     diff "$tmp/sparse.trace" "$tmp/other.trace" >"$tmp/diff" || { say_failure "traces differ (< sparse, > $1)" "$tmp/diff" "$tmp/err"; return 1; }
 }
 
-run_program() { # LEVEL SOURCE
-    local name elf expect=${2%.*}.expect out=${2%.*}.out
+run_program() { # LEVEL SOURCE CPU
+    local name elf chip expect=${2%.*}.expect out=${2%.*}.out cpu=()
+    chip=$(chip_of "$3")
     name=$(basename "${2%.*}"); elf=$WORK/$(basename "$(dirname "$2")")/$name.elf
     case $2 in firmware/*) expect=tests/firmware/$name.expect out=tests/firmware/$name.out ;; esac
     case $1 in
-    golden) run_into "$BUILD/tests/golden" "$elf" ;;
+    golden) run_into "$BUILD/tests/golden" --cpu "$3" "$elf" ;;
     qemu) command -v qemu-system-riscv32 >/dev/null || return 77
-        run_into qemu-system-riscv32 -M virt -bios none -nographic -kernel "$elf" ;;
-    sim) run_into "$TAPEOUT" sim "$SPEC" "$elf" ;;
-    sparse) run_into "$TAPEOUT" run "$CHIP" "$elf" --backend sparse ;;
-    check) run_into "$TAPEOUT" run "$CHIP" "$elf" --check ;;
-    *) compare_prefix "$1" "$elf"; return ;;
+        [ "$3" = rv32i ] || cpu=(-cpu "$qemu_cpu")
+        run_into qemu-system-riscv32 -M virt -bios none -nographic "${cpu[@]}" -kernel "$elf" ;;
+    sim) run_into "$TAPEOUT" sim "cpu-spec/$3.ckt" "$elf" ;;
+    sparse) run_into "$TAPEOUT" run "$chip" "$elf" --backend sparse ;;
+    check) run_into "$TAPEOUT" run "$chip" "$elf" --check ;;
+    *) compare_prefix "$1" "$elf" "$chip"; return ;;
     esac
     expect_run "$expect" $? || return 1
     [ ! -f "$out" ] || UPDATE='' same "$out" "$tmp/out"
@@ -82,9 +90,9 @@ run_text() { # COMMAND SOURCE: stdout equals .out; or .err exists, and then stde
     fi
 }
 
-run_case() { # LEVEL PATH
+run_case() { # LEVEL PATH CPU
     case $2 in
-    firmware/*.c | tests/isa/*.S) run_program "$1" "$2" ;;
+    firmware/*.c | tests/isa*/*.S) run_program "$1" "$2" "$3" ;;
     tests/machines/*) run_machine "$2" ;;
     tests/*.cmd) (. "$2") >"$tmp/out" 2>"$tmp/err" </dev/null; expect_run "${2%.*}.expect" $? ;;
     tests/netlist/*) run_text "dump --after optimized" "$2" ;;
@@ -96,22 +104,54 @@ run_case() { # LEVEL PATH
 if [ "${1:-}" = --one ]; then
     tmp=$(mktemp -d) || exit 2
     trap 'rm -rf "$tmp"' EXIT
-    report=$(run_case "$2" "$3"); status=$?
+    report=$(run_case "$2" "$3" "${4:-}"); status=$?
     case $status in 0) word=pass ;; 77) word=skip ;; *) word=fail ;; esac
-    printf '%s %s [%s]\n' $word "$3" "$2" >>"$WORK/results"
-    [ $word != fail ] || printf 'FAIL %s [%s]\n%s\n' "$3" "$2" "$report" >&2
+    printf '%s %s [%s]\n' $word "$3" "$2${4:+ $4}" >>"$WORK/results"
+    [ $word != fail ] || printf 'FAIL %s [%s]\n%s\n' "$3" "$2${4:+ $4}" "$report" >&2
     exit 0
 fi
 
-# Levels of a program that cost too much for it are named in its source: "not: LEVEL..." within the first comment.
-list_cases() {
-    local f level skip
-    for f in firmware/*.c tests/isa/*.S; do
-        [ "$f" != firmware/io.c ] || continue
-        skip=" $(sed -n '1,12s/^[^A-Za-z]*not: *\([^(*]*\).*/\1/p' "$f") "
-        [ ! -f "${f%.S}.expect" ] || skip="$skip qemu " # what QEMU does at a fault is not what we do
-        for level in $program_levels; do [[ $skip = *" $level "* ]] || echo "$level $f"; done
+# What a program needs beside RV32I: an extension for the folder tests/isa-EXTENSION, and "needs: EXTENSION..." in the first comment.
+needs_of() { # SOURCE
+    case $1 in tests/isa-*) expr "$1" : 'tests/isa-\([^/]*\)/' ;; esac
+    sed -n '1,12s/^[^A-Za-z]*needs: *\([^(*]*\).*/\1/p' "$1"
+}
+
+has_all() { # "CPU EXTENSION..." NEED...
+    local row=" $1 " need; shift
+    for need; do [[ $row = *" $need "* ]] || return 1; done
+}
+
+# The CPUs that a program runs on: the first that can, and the default one.
+cpus_for() { # SOURCE
+    local row first='' needs
+    needs=$(needs_of "$1")
+    while read -r row; do
+        # shellcheck disable=SC2086  # needs are words
+        has_all "$row" $needs || continue
+        [ -z "$first" ] || [ "${row%% *}" = $default_cpu ] || continue
+        first=1; echo "${row%% *}"
+    done <<<"$cpus"
+}
+
+# Levels of a program that cost too much for it, and CPUs that it is not for, are named in its source: "not: LEVEL..." within the first comment.
+list_program() { # SOURCE
+    local level cpu levels=$program_levels skip
+    skip=" $(sed -n '1,12s/^[^A-Za-z]*not: *\([^(*]*\).*/\1/p' "$1") "
+    [ ! -f "${1%.S}.expect" ] || skip="$skip qemu " # what QEMU does at a fault is not what we do
+    for cpu in $(cpus_for "$1"); do
+        [[ $skip != *" $cpu "* ]] || continue
+        for level in $levels; do
+            [[ $skip = *" $level "* ]] || [[ ! -f cpu-spec/$cpu.ckt && " golden qemu " != *" $level "* ]] || echo "$level $1 $cpu"
+        done
+        levels=check
     done
+}
+
+list_cases() {
+    local f cpus
+    cpus=$("$BUILD/tests/golden" --cpus)
+    for f in firmware/*.c tests/isa*/*.S; do [ "$f" = firmware/io.c ] || list_program "$f"; done
     for f in tests/netlist/*.net; do [ ! -f "$f" ] || echo "text $f"; done
     for f in tests/dsl/*.ckt; do [ ! -f "$f" ] || echo "text $f"; done
     for f in tests/machines/*.ckt; do [ ! -f "$f" ] || echo "machine $f"; done
@@ -135,9 +175,14 @@ cases=$(list_cases | { [ ${#filters[@]} -eq 0 ] && cat || grep -F "${filters[@]}
 [ -z "$list" ] || { echo "$cases"; exit 0; }
 [ -x "$TAPEOUT" ] || { echo "run.sh: no $TAPEOUT: build first (./setup.sh build)" >&2; exit 2; }
 mkdir -p "$WORK" && : >"$WORK/results"
-firmware/build.sh "$WORK/firmware" && firmware/build.sh "$WORK/isa" tests/isa/*.S || exit 1
-if [ "$CHIP" = "$WORK/rv32i.chip" ] && grep -qE '^(sparse|check|plan|dense|command) ' <<<"$cases"; then
-    "$TAPEOUT" build "$SPEC" -o "$CHIP" >"$WORK/build.log" 2>&1 || { cat "$WORK/build.log" >&2; echo "fail $SPEC [build]" >>"$WORK/results"; }
+firmware/build.sh "$WORK/firmware" || exit 1
+for folder in tests/isa*/; do firmware/build.sh "$WORK/$(basename "$folder")" "$folder"*.S || exit 1; done
+if grep -qE '^(sparse|check|plan|dense|command) ' <<<"$cases"; then
+    for cpu in rv32i $(awk '/^(sparse|check|plan|dense) / { print $3 }' <<<"$cases" | sort -u | grep -v '^rv32i$'); do
+        [ "$cpu" != rv32i ] || [ "$CHIP" = "$WORK/rv32i.chip" ] || continue
+        "$TAPEOUT" build "cpu-spec/$cpu.ckt" -o "$(chip_of "$cpu")" >"$WORK/build.log" 2>&1 ||
+            { cat "$WORK/build.log" >&2; echo "fail cpu-spec/$cpu.ckt [build]" >>"$WORK/results"; }
+    done
 fi
 [ -z "$cases" ] || xargs -P "${JOBS:-2}" -L 1 bash "$PWD/tests/run.sh" --one <<<"$cases"
 count() { grep -c "^$1 " "$WORK/results"; }

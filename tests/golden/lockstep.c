@@ -22,7 +22,7 @@ typedef struct {
 typedef struct {
     const Circuit *c;
     Map map;
-    Golden *g;
+    Golden *g; /* the CPU that has the circuit's name */
     Sim *sim;
     uint8_t golden_out, sim_out; /* the step's console byte */
     unsigned golden_puts, sim_puts;
@@ -150,7 +150,7 @@ static bool step_both(Pair *p)
 
 static void report(const Pair *p, const char *what, uint32_t pc, uint32_t word)
 {
-    const GoldenInsn *insn = golden_decode(word);
+    const GoldenInsn *insn = golden_decode(p->g->isa, word);
     fprintf(stderr, "lockstep: %s: step %llu, pc 0x%08x, word 0x%08x (%s): %s\n", what,
             (unsigned long long)p->g->steps, pc, word, insn ? insn->name : "illegal", p->why);
 }
@@ -171,7 +171,9 @@ static bool run_pair(Pair *p, const char *what, uint64_t max_steps)
 
 static void pair_open(Pair *p, const Circuit *c, uint32_t ram_size)
 {
-    *p = (Pair){ .c = c, .g = golden_new(ram_size) };
+    const GoldenCpu *cpu = golden_cpu(c->name);
+    if (!cpu) die("the golden interpreter knows no CPU named %s", c->name);
+    *p = (Pair){ .c = c, .g = golden_new(cpu->isa, ram_size) };
     if (!p->g) die("RAM of %u bytes", ram_size);
     p->map = (Map){ find_state(c, "pc"), find_state(c, "x"), find_state(c, "ram"), find_state(c, "code"),
                      find_state(c, "refill") };

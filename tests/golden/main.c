@@ -1,5 +1,6 @@
 /* main.c: `golden FIRMWARE.elf`, the reference interpreter as a program. Console output goes to stdout, the program's exit
- * code becomes ours; a fault exits with 1. --trace writes one line per retired instruction to stderr. */
+ * code becomes ours; a fault exits with 1. --trace writes one line per step to stderr; --cpu takes a row of golden_cpus (default
+ * rv32i), --cpus prints them: a name, then its extensions. */
 #include "golden.h"
 
 #include <stdio.h>
@@ -9,11 +10,12 @@
 
 typedef struct {
     const char *elf;
+    const GoldenCpu *cpu;
     uint64_t ram, steps;
     bool trace, stats, regs;
 } Options;
 
-static const char usage[] = "usage: golden FIRMWARE.elf [--ram BYTES] [--steps N] [--trace] [--stats] [--regs]\n";
+static const char usage[] = "usage: golden FIRMWARE.elf [--cpu NAME] [--ram BYTES] [--steps N] [--trace] [--stats] [--regs]\n";
 
 static bool parse_number(const char *s, uint64_t *out)
 {
@@ -32,6 +34,8 @@ static bool parse_options(int argc, char **argv, Options *o)
         else if (!strcmp(a, "--regs")) o->regs = true;
         else if (!strcmp(a, "--ram")) {
             if (!parse_number(argv[++i], &o->ram)) return false;
+        } else if (!strcmp(a, "--cpu")) {
+            if (!argv[++i] || !(o->cpu = golden_cpu(argv[i]))) return false;
         } else if (!strcmp(a, "--steps")) {
             if (!parse_number(argv[++i], &o->steps)) return false;
         } else if (a[0] == '-' || o->elf) return false;
@@ -42,11 +46,12 @@ static bool parse_options(int argc, char **argv, Options *o)
 
 static void put_stdout(void *ctx, uint8_t byte) { putc(byte, ctx); }
 
-static void print_commit(const GoldenCommit *c)
+static void print_commit(const Golden *g, const GoldenCommit *c)
 {
-    fprintf(stderr, "%08x %08x %-6s", c->pc, c->word, c->name);
+    fprintf(stderr, "%08x %08x %-6s", c->pc, c->word, c->name ? c->name : "trap");
     if (c->rd) fprintf(stderr, " x%u=%08x", c->rd, c->value);
     if (c->store_size) fprintf(stderr, " [%08x]=%0*x", c->store_addr, (int)c->store_size * 2, c->store_data);
+    if (!c->name) fprintf(stderr, " mcause=%08x mtval=%08x", g->csr.mcause, g->csr.mtval);
     fputc('\n', stderr);
 }
 
@@ -56,7 +61,7 @@ static void run_traced(Golden *g, uint64_t max_steps)
     bool running = true;
     while (running && !(max_steps && g->steps >= max_steps)) {
         running = golden_step(g, &c);
-        if (g->state != GOLDEN_FAULT) print_commit(&c);
+        if (g->state != GOLDEN_FAULT) print_commit(g, &c);
     }
 }
 
@@ -73,14 +78,30 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+static int print_cpus(void)
+{
+    static const struct {
+        GoldenIsa bit;
+        const char *name;
+    } extensions[] = { { ISA_M, "m" }, { ISA_A, "a" }, { ISA_ZBA, "zba" }, { ISA_ZBB, "zbb" }, { ISA_MACHINE, "machine" } };
+    for (const GoldenCpu *c = golden_cpus; c->name; c++) {
+        fputs(c->name, stdout);
+        for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++)
+            if (c->isa & extensions[i].bit) printf(" %s", extensions[i].name);
+        putchar('\n');
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    Options o = { .ram = 64 << 10 };
+    Options o = { .ram = 64 << 10, .cpu = golden_cpus };
+    if (argc == 2 && !strcmp(argv[1], "--cpus")) return print_cpus();
     if (!parse_options(argc, argv, &o)) {
         fputs(usage, stderr);
         return 2;
     }
-    Golden *g = o.ram <= 1u << 30 ? golden_new((uint32_t)o.ram) : NULL;
+    Golden *g = o.ram <= 1u << 30 ? golden_new(o.cpu->isa, (uint32_t)o.ram) : NULL;
     if (!g) {
         fprintf(stderr, "golden: --ram must be a power of two from 4096 to 2^30\n");
         return 2;

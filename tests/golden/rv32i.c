@@ -1,20 +1,7 @@
 /* rv32i.c: the 40 instructions of RV32I for the golden interpreter, one row each: name, mask, match, operands, effect.
  * A branch's or jump's target must be a multiple of four: there is no C extension here. */
-#include "golden.h"
+#include "insn.h"
 
-#define EFFECT(name) \
-    static void name(Golden *g, uint32_t rd, uint32_t rs1, uint32_t rs2, uint32_t imm)
-#define UNUSED (void)g, (void)rd, (void)rs1, (void)rs2, (void)imm
-#define SIGNED(v) ((int32_t)(v))
-
-#define COMPUTE(name, expr)                                  \
-    EFFECT(name)                                             \
-    {                                                        \
-        UNUSED;                                              \
-        const uint32_t a = g->x[rs1], b = g->x[rs2];         \
-        (void)a, (void)b;                                    \
-        g->x[rd] = (uint32_t)(expr);                         \
-    }
 COMPUTE(do_addi, a + imm)
 COMPUTE(do_slti, SIGNED(a) < SIGNED(imm))
 COMPUTE(do_sltiu, a < imm)
@@ -55,7 +42,7 @@ BRANCH(do_bgeu, a >= b)
 static void jump_link(Golden *g, uint32_t rd, uint32_t target)
 {
     golden_jump(g, target);
-    if (g->state == GOLDEN_RUNNING) g->x[rd] = g->pc + 4;
+    if (golden_ok(g)) g->x[rd] = g->pc + 4;
 }
 EFFECT(do_jal)
 {
@@ -73,7 +60,7 @@ EFFECT(do_jalr)
     {                                                                   \
         (void)rs2;                                                      \
         uint32_t v = golden_load(g, g->x[rs1] + imm, size);             \
-        if (g->state == GOLDEN_RUNNING) g->x[rd] = (uint32_t)(type)v;   \
+        if (golden_ok(g)) g->x[rd] = (uint32_t)(type)v;   \
     }
 LOAD(do_lb, 1, int8_t)
 LOAD(do_lh, 2, int16_t)
@@ -95,20 +82,14 @@ EFFECT(do_fence) { UNUSED; } /* one hart, in order: nothing to wait for */
 EFFECT(do_ecall)
 {
     UNUSED;
-    if (g->x[17] == 93) golden_exit(g, g->x[10]); /* Linux's exit(a0) */
-    else golden_fault(g, FAULT_ECALL);
+    if (g->x[17] == 93 && !golden_has_handler(g)) golden_exit(g, g->x[10]); /* Linux's exit(a0) */
+    else golden_fault(g, FAULT_ECALL, 0);
 }
 EFFECT(do_ebreak)
 {
     UNUSED;
-    golden_fault(g, FAULT_BREAKPOINT);
+    golden_fault(g, FAULT_BREAKPOINT, 0);
 }
-
-/* funct3 and opcode; with funct7; opcode alone; the whole word. */
-#define F3(f3, op) 0x0000707f, (f3) << 12 | (op)
-#define F7(f7, f3, op) 0xfe00707f, (uint32_t)(f7) << 25 | (f3) << 12 | (op)
-#define OPCODE(op) 0x0000007f, (op)
-#define WORD(w) 0xffffffff, (w)
 
 const GoldenInsn golden_rv32i[] = {
     { "addi", F3(0, 0x13), FMT_I, do_addi },

@@ -1,4 +1,5 @@
-/* fault-illegal-csrrw.S: Zicsr is not there. */
+/* fault-illegal-csrrw.S: Zicsr is not there.
+ * not: rv32im (there it is) */
     .section .init, "ax"
     .globl _start
 _start:

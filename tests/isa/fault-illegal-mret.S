@@ -1,4 +1,5 @@
-/* fault-illegal-mret.S: machine mode is not there. */
+/* fault-illegal-mret.S: machine mode is not there.
+ * not: rv32im (there it is) */
     .section .init, "ax"
     .globl _start
 _start:

@@ -1,4 +1,5 @@
-/* fault-illegal-mul.S: M is not there. */
+/* fault-illegal-mul.S: M is not there.
+ * not: rv32im (there it is) */
     .section .init, "ax"
     .globl _start
 _start:

@@ -1,4 +1,5 @@
-/* fault-illegal-sh1add.S: Zba is not there. */
+/* fault-illegal-sh1add.S: Zba is not there.
+ * not: rv32im (there it is) */
     .section .init, "ax"
     .globl _start
 _start:

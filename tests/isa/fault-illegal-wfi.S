@@ -1,4 +1,5 @@
-/* fault-illegal-wfi.S: wfi is privileged. */
+/* fault-illegal-wfi.S: wfi is privileged.
+ * not: rv32im (there it is) */
     .section .init, "ax"
     .globl _start
 _start:
