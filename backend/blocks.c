@@ -56,8 +56,9 @@ void chip_form(Chip *c, Weights *t, uint64_t row, Lin form, double scale)
 
 /* ---- geometry ---- */
 
-/* D = 256 m as a sum of squares of 16 times powers of two, largest first; NULL-terminated by 0. Returns how many. */
-static unsigned pilots_for(unsigned hidden, uint32_t *value)
+/* D = 256 m as a sum of squares of 16 times powers of two, largest first; returns how many. In bf16 there are at least two, so that put_bias
+ * can divide a constant between them: a lone pilot's square is that of four of half its value. */
+static unsigned pilots_for(unsigned hidden, bool bf16, uint32_t *value)
 {
     unsigned left = hidden / 256, n = 0;
     while (left && n < 8) {
@@ -66,6 +67,8 @@ static unsigned pilots_for(unsigned hidden, uint32_t *value)
         value[n++] = 16 * a;
         left -= a * a;
     }
+    if (bf16 && n == 1)
+        for (value[0] /= 2; n < 4; n++) value[n] = value[0];
     return left || hidden % 256 ? 0 : n;
 }
 
@@ -77,9 +80,9 @@ static void choose_geometry(Chip *c)
     const Plan *p = c->plan;
     c->hidden = t->hidden;
     if (t->native)
-        for (c->hidden = 256; pilots_for(c->hidden, c->pilot_value) + p->nchannels > c->hidden || !pilots_for(c->hidden, c->pilot_value);)
+        for (c->hidden = 256; pilots_for(c->hidden, c->bf16, c->pilot_value) + p->nchannels > c->hidden || !pilots_for(c->hidden, c->bf16, c->pilot_value);)
             c->hidden += 256;
-    c->npilots = pilots_for(c->hidden, c->pilot_value);
+    c->npilots = pilots_for(c->hidden, c->bf16, c->pilot_value);
     if (!c->npilots) die("hidden size %u has no pilots", c->hidden);
     if (p->nchannels + c->npilots > c->hidden)
         c->error = xfmt("the machine needs %u channels, the target %s has %u", p->nchannels, t->name, c->hidden - c->npilots);

@@ -146,6 +146,13 @@ static uint32_t new_channel(Slots *s, int t)
     return p->nchannels++;
 }
 
+/* When a node's channel must be its own, and 0: what a port reads comes in from its first layer on. */
+static int channel_time(const Net *n, Node i)
+{
+    const NodeInfo *x = &n->nodes.data[i];
+    return x->kind == N_PORT && x->time > 2 * n->ports.data[x->port].home ? 2 * n->ports.data[x->port].home : x->time;
+}
+
 static bool can_take(const Slots *s, const NodeInfo *x)
 {
     Lin l = x->impl.lin;
@@ -173,7 +180,7 @@ static void place(Slots *s, Node i)
         base = lin_add(base, p->alias[o], 1);
         base = lin_add(base, lin_node(ch, 1), -1);
     } else {
-        ch = new_channel(s, x->time);
+        ch = new_channel(s, channel_time(s->n, i));
         if (m && x->impl.lin.n) {
             Lin up = x->impl.lin;
             up.k = 0;
@@ -197,7 +204,7 @@ static const Net *sort_net;
 static int by_time(const void *a, const void *b)
 {
     Node x = *(const Node *)a, y = *(const Node *)b;
-    int tx = sort_net->nodes.data[x].time, ty = sort_net->nodes.data[y].time;
+    int tx = channel_time(sort_net, x), ty = channel_time(sort_net, y);
     return tx != ty ? (tx < ty ? -1 : 1) : x < y ? -1 : 1;
 }
 
@@ -224,8 +231,8 @@ static void place_all(Slots *s)
     sort_net = n;
     qsort(order, k, sizeof *order, by_time);
     for (uint32_t i = 0; i < k; i++) {
-        int t = n->nodes.data[order[i]].time;
-        if (s->p->limit && (i == 0 || n->nodes.data[order[i - 1]].time != t)) retire_nodes(s, order, i, t);
+        int t = channel_time(n, order[i]);
+        if (s->p->limit && (i == 0 || channel_time(n, order[i - 1]) != t)) retire_nodes(s, order, i, t);
         place(s, order[i]);
     }
 }
