@@ -6,7 +6,7 @@
 
 typedef struct {
     const char *input[2]; /* SPEC or CHIP, then FIRMWARE */
-    const char *target, *dtype, *output, *backend, *trace, *after, *hf, *family, *save, *load;
+    const char *target, *dtype, *output, *backend, *trace, *after, *hf, *family, *save, *load, *signature;
     uint64_t vocab, payload, max_steps, shard; /* 0: not given */
     bool quiet, stats, check, prompt, no_prove;
     VEC(Define) defines;

@@ -66,6 +66,7 @@ int plan_run(RunOptions *o)
 {
     char *err = NULL;
     if (o->check) return usage_error("--check compares a chip's state, --backend plan has none");
+    if (o->signature) return usage_error("--signature reads a chip's state, --backend plan has none");
     if (o->firmware && !(firmware = image_open(o->firmware, &err))) {
         input_error("%s", err);
         free(err);

@@ -252,6 +252,7 @@ typedef struct {
     Machine *mc;
     FILE *trace;
     char *trace_temp;
+    Signature signature;
     double seconds;
     char *err;
 } Run;
@@ -301,6 +302,8 @@ static bool open_run(Run *r, const Backend *b)
     } else if (needs_firmware(r->m) && !o->load) {
         return fail(&r->err, "%s: %s runs firmware, and none is given", o->chip, r->m->name);
     }
+    if (o->signature && !image) return fail(&r->err, "--signature needs firmware, whose symbols say where it is");
+    if (o->signature && !signature_find(&r->signature, r->m, image, o->firmware, &r->err)) return false;
     r->mc = o->load     ? machine_resumed(r->m, b, &o->backend_options, o->load, &r->err)
             : o->prompt ? machine_prompted(r->m, b, &o->backend_options, image, &r->err)
                         : machine_open(r->m, b, &o->backend_options, image, &r->err);
@@ -328,6 +331,13 @@ static int report(const Run *r, const StopInfo *s)
     return 1;
 }
 
+/* A run that did not come to its end has no signature. */
+static bool save_signature(Run *r, const StopInfo *s)
+{
+    if (s->why == STOP_EXIT) return signature_write(&r->signature, r->mc, r->o->signature, &r->err);
+    return r->err || fail(&r->err, "%s: not written: the program did not exit", r->o->signature);
+}
+
 static int run_opened(Run *r)
 {
     const RunOptions *o = r->o;
@@ -338,6 +348,7 @@ static int run_opened(Run *r)
     int status = report(r, &s);
     if (o->save && !machine_save(r->mc, o->save, &r->err)) status = 1;
     if (o->check && o->check->end && s.why != STOP_CHECK && o->check->end(o->check->ctx, r->mc)) status = 1;
+    if (o->signature && !save_signature(r, &s)) status = 1;
     if (o->stats) print_stats(r);
     return status;
 }

@@ -336,6 +336,7 @@ typedef struct {
     const Backend *use;          /* a back end that is not in the table, or NULL */
     uint64_t max_steps;          /* 0: no limit */
     const char *trace;           /* file for one token a line, or NULL */
+    const char *signature;       /* file for the memory between two symbols when the machine has exited, or NULL (signature.c) */
     const char *save, *load;     /* state files, or NULL: written when the run stops, read instead of installing the initial state */
     bool prompt;                 /* the initial state comes from loader tokens, not through the state map */
     bool stats;
@@ -379,6 +380,16 @@ typedef VEC(uint32_t) Prompt;
  * With rom_only: just the rows of elements that no state map reaches (attention memories), and no start.
  * False with *err when the chip has no tokens for it. The state must be all zero before. */
 bool prompt_make(const Model *m, const Image *image, bool rom_only, Prompt *out, char **err);
+
+/* ---- signature.c: a stretch of memory as test suites print it ---- */
+typedef struct {
+    const ChipState *memory;
+    uint64_t begin, end; /* addresses: the image's symbols begin_signature and end_signature */
+} Signature;
+/* False with *err when a symbol is missing or misaligned, or no memory has both. `firmware` is for messages. */
+bool signature_find(Signature *out, const Model *m, const Image *image, const char *firmware, char **err);
+/* After a machine has exited: 8 hex digits a line, lower case. Nothing is left behind when it fails. */
+bool signature_write(const Signature *s, Machine *mc, const char *path, char **err);
 
 /* ---- savestate.c: state files; `next` is the token to feed next ---- */
 bool state_save(const Model *m, const Backend *b, void *self, uint32_t next, const char *path, char **err);

@@ -12,7 +12,7 @@ export CHIP=${CHIP:-$WORK/rv32i.chip}
 program_levels="golden qemu sim sparse check plan dense"
 default_cpu=rv32im
 # QEMU's CPU cut down to what ours has, for programs that look at machine mode.
-qemu_cpu=rv32,c=false,f=false,d=false,h=false,s=false,u=false
+export qemu_cpu=rv32,c=false,f=false,d=false,h=false,s=false,u=false
 PREFIX_STEPS=200 # how far the slow levels go; their token traces must equal the sparse back end's so far
 
 say_failure() { # TEXT FILE...: what a failing case shows

@@ -67,6 +67,7 @@ struct Golden {
     uint8_t *ram;      /* [ram_size], little-endian */
     uint32_t ram_size; /* a power of two, at least 4 KiB */
     uint32_t tohost;   /* address of the symbol, 0xffffffff where there is none */
+    uint32_t signature[2]; /* addresses of begin_signature and end_signature, 0 where there are none */
     uint64_t steps;    /* instructions retired; one that faults or traps does not retire */
     uint64_t traps;    /* exceptions and interrupts taken */
     uint64_t ticks;    /* what the counters count: instructions retired */
@@ -137,7 +138,7 @@ uint32_t golden_clint_load(Golden *g, uint32_t offset);
 void golden_clint_store(Golden *g, uint32_t offset, uint32_t value);
 
 /* ---- load.c ---- */
-/* Loads a static ELF32 RISC-V executable: segments by physical address, pc, tohost. NULL, or what is wrong with it. */
+/* Loads a static ELF32 RISC-V executable: segments by physical address, pc, tohost, signature. NULL, or what is wrong with it. */
 const char *golden_load_elf(Golden *g, const char *path);
 
 /* ---- rv32i.c, m.c, a.c, bits.c, machine.c: the tables of instructions ---- */

@@ -50,8 +50,12 @@ static const char *load_segments(Golden *g, Elf *elf)
     return err;
 }
 
-static void find_tohost(Golden *g, Elf *elf)
+static void find_symbols(Golden *g, Elf *elf)
 {
+    const struct {
+        const char *name;
+        uint32_t *value;
+    } wanted[] = { { "tohost", &g->tohost }, { "begin_signature", &g->signature[0] }, { "end_signature", &g->signature[1] } };
     for (Elf_Scn *scn = NULL; (scn = elf_nextscn(elf, scn));) {
         GElf_Shdr sh;
         Elf_Data *data;
@@ -59,7 +63,8 @@ static void find_tohost(Golden *g, Elf *elf)
         GElf_Sym sym;
         for (int i = 0; gelf_getsym(data, i, &sym); i++) {
             const char *name = elf_strptr(elf, sh.sh_link, sym.st_name);
-            if (name && !strcmp(name, "tohost") && sym.st_shndx != SHN_UNDEF) g->tohost = (uint32_t)sym.st_value;
+            for (int k = 0; k < 3; k++)
+                if (name && !strcmp(name, wanted[k].name) && sym.st_shndx != SHN_UNDEF) *wanted[k].value = (uint32_t)sym.st_value;
         }
     }
 }
@@ -72,7 +77,7 @@ static const char *load(Golden *g, Elf *elf)
     if (!err) err = load_segments(g, elf);
     if (err) return err;
     g->pc = (uint32_t)eh.e_entry;
-    find_tohost(g, elf);
+    find_symbols(g, elf);
     return NULL;
 }
 

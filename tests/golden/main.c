@@ -9,13 +9,13 @@
 #include <time.h>
 
 typedef struct {
-    const char *elf;
+    const char *elf, *signature;
     const GoldenCpu *cpu;
     uint64_t ram, steps;
     bool trace, stats, regs;
 } Options;
 
-static const char usage[] = "usage: golden FIRMWARE.elf [--cpu NAME] [--ram BYTES] [--steps N] [--trace] [--stats] [--regs]\n";
+static const char usage[] = "usage: golden FIRMWARE.elf [--cpu NAME] [--ram BYTES] [--steps N] [--trace] [--stats] [--regs] [--signature FILE]\n";
 
 static bool parse_number(const char *s, uint64_t *out)
 {
@@ -34,6 +34,8 @@ static bool parse_options(int argc, char **argv, Options *o)
         else if (!strcmp(a, "--regs")) o->regs = true;
         else if (!strcmp(a, "--ram")) {
             if (!parse_number(argv[++i], &o->ram)) return false;
+        } else if (!strcmp(a, "--signature")) {
+            if (!(o->signature = argv[++i])) return false;
         } else if (!strcmp(a, "--cpu")) {
             if (!argv[++i] || !(o->cpu = golden_cpu(argv[i]))) return false;
         } else if (!strcmp(a, "--steps")) {
@@ -63,6 +65,15 @@ static void run_traced(Golden *g, uint64_t max_steps)
         running = golden_step(g, &c);
         if (g->state != GOLDEN_FAULT) print_commit(g, &c);
     }
+}
+
+static bool write_signature(const Golden *g, const char *path)
+{
+    uint32_t begin = g->signature[0] - (uint32_t)GOLDEN_RAM_BASE, end = g->signature[1] - (uint32_t)GOLDEN_RAM_BASE;
+    FILE *f = begin <= end && end <= g->ram_size ? fopen(path, "w") : NULL;
+    if (!f) return false;
+    for (; begin < end; begin += 4) fprintf(f, "%02x%02x%02x%02x\n", g->ram[begin + 3], g->ram[begin + 2], g->ram[begin + 1], g->ram[begin]);
+    return fclose(f) == 0;
 }
 
 static void print_stats(const Golden *g, double seconds)
@@ -120,6 +131,10 @@ int main(int argc, char **argv)
     fflush(stdout);
     if (o.stats) print_stats(g, seconds);
     for (int i = 0; o.regs && i < 32; i++) fprintf(stderr, "x%d=%08x%c", i, g->x[i], i % 8 == 7 ? '\n' : ' ');
+    if (o.signature && !write_signature(g, o.signature)) {
+        fprintf(stderr, "golden: no signature\n");
+        return 1;
+    }
     if (g->state == GOLDEN_FAULT)
         fprintf(stderr, "golden: fault %u: %s at pc 0x%08x\n", g->code, golden_fault_name(g->code), g->pc);
     return g->state == GOLDEN_FAULT ? 1 : g->state == GOLDEN_EXIT ? (int)g->code : 0;

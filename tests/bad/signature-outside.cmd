@@ -1,0 +1,2 @@
+sed "1a // build: -Wl,--defsym=begin_signature=0x8000fff0 -Wl,--defsym=end_signature=0x80010004" firmware/hello.c >"$tmp/x.c"; firmware/build.sh "$tmp" "$tmp/x.c"
+"$TAPEOUT" run "$CHIP" "$tmp/x.elf" --signature "$tmp/s"; s=$?; [ ! -e "$tmp/s" ] && exit $s

@@ -1,0 +1,1 @@
+"$TAPEOUT" run "$CHIP" "$WORK/firmware/hello.elf" --backend plan --signature "$tmp/s"
