@@ -196,6 +196,7 @@ typedef struct {
     uint64_t vocab;          /* largest vocabulary; 0: no limit */
     unsigned payload;        /* payload bits; 0: chosen */
     bool plan_only;          /* stop before the weights */
+    bool canaries;           /* add those of canary.c */
 } BuildOptions;
 
 /* ---- expr.c ---- */

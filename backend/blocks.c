@@ -2,7 +2,7 @@
  *
  * Normalised data are n * 2^-K exactly (pilots fix the RMS), so a projection of an affine form has weight coef * 2^K per channel and its
  * constant over the bias pilot's value p, which reads back as p exactly. */
-#include "chip.h"
+#include "canary.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -99,6 +99,7 @@ static void choose_geometry(Chip *c)
     for (uint32_t k = 0; k < p->p->kinds.n; k++)
         if (p->p->kinds.data[k].width > c->max_width) c->max_width = p->p->kinds.data[k].width;
     heads_size(c);
+    if (p->canary_kind) canary_size(c);
     attention_geometry(c);
 }
 
@@ -285,6 +286,7 @@ Chip *blocks_make(const Plan *p, const char *netlist)
         emit_mlp(c, l);
     }
     emit_head(c);
+    if (p->canary_kind) canary_emit(c);
     for (uint32_t i = 0; i < c->tensors.n; i++) finish_tensor(c, &c->tensors.data[i]);
     return c;
 }

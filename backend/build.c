@@ -1,5 +1,6 @@
 /* build.c: the back end's stages in order, on one screen, and the report. */
 #include "build.h"
+#include "canary.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ Build build_machine(Circuit *c, const BuildOptions *o)
 {
     Build b = build_plan(c, o);
     if (b.error || o->plan_only) return b;
+    if (o->canaries) canary_plan(b.plan);
     b.chip = blocks_make(b.plan, b.netlist);
     b.error = b.chip->error;
     return b;

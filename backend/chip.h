@@ -53,6 +53,7 @@ typedef struct Chip {
     uint32_t pilot_ch[8];
     uint32_t pilot_value[8];
     unsigned bias;          /* which pilot carries biases: a power of two */
+    uint32_t canary_key;    /* canary.c: the first key head */
     unsigned max_width;     /* W of the factored vocabulary */
     VEC(Weights) tensors;
     VEC(CopyPiece) pieces;

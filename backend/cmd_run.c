@@ -3,12 +3,21 @@
 #include "cli.h"
 #include "cmd_plan.h"
 
+/* What --fault simulates: runtime.h says what each does. */
+static const struct {
+    const char *name;
+    uint32_t bit;
+} faults[] = { { "state-bf16", FAULT_STATE_BF16 }, { "l2-mean", FAULT_L2_MEAN }, { "drop-state", FAULT_DROP_STATE }, { "drop-conv", FAULT_DROP_CONV } };
+
 int cmd_run(const Args *a)
 {
     RunOptions o = { .chip = a->input[0], .firmware = a->input[1], .backend = a->backend, .max_steps = a->max_steps, .trace = a->trace, .stats = a->stats,
                      .save = a->save, .load = a->load, .prompt = a->prompt, .signature = a->signature };
     if (a->load && (a->input[1] || a->check || a->prompt)) return usage_error("--load-state goes on from a state: no firmware, --prompt or --check with it");
     if (a->load && a->signature) return usage_error("--signature needs firmware, --load-state goes on without");
+    if (a->fault && (!a->backend || strcmp(a->backend, "dense"))) return usage_error("--fault needs --backend dense");
+    for (unsigned i = 0; a->fault && i < sizeof faults / sizeof *faults; i++)
+        if (!strcmp(faults[i].name, a->fault)) o.backend_options.faults |= faults[i].bit;
     if (a->check) o.check = checker_new();
     return a->backend && !strcmp(a->backend, "plan") ? plan_run(&o) : runtime_run(&o);
 }

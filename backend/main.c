@@ -15,7 +15,7 @@ typedef struct {
 } Option;
 
 /* The order of the bits in Command.options. */
-enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_SIGNATURE, O_NO_PROVE, O_COUNT };
+enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_COUNT };
 #define AT(field) offsetof(Args, field)
 static const Option options[O_COUNT] = {
     [O_TARGET] = { "-t", "--target", "TARGET", OPT_TEXT, AT(target), "shape of the model (default native; `tapeout targets` lists them)" },
@@ -38,6 +38,8 @@ static const Option options[O_COUNT] = {
     [O_LOAD] = { NULL, "--load-state", "FILE", OPT_TEXT, AT(load), "go on from such a file, without firmware" },
     [O_NO_PROVE] = { NULL, "--no-prove", NULL, OPT_FLAG, AT(no_prove), "write the chip without the proof that it is exact" },
     [O_SIGNATURE] = { NULL, "--signature", "FILE", OPT_TEXT, AT(signature), "memory from begin_signature to end_signature when the program exits" },
+    [O_OUT] = { NULL, "--out", "DIR", OPT_TEXT, AT(out), "a folder for the kit (required)" },
+    [O_FAULT] = { NULL, "--fault", "state-bf16|l2-mean|drop-state|drop-conv", OPT_TEXT, AT(fault), "compute as a faulty runtime does (only --backend dense): see conform" },
     [O_PROMPT] = { NULL, "--prompt", NULL, OPT_FLAG, AT(prompt), "load the program through tokens, as in a stock model" },
 };
 
@@ -53,7 +55,7 @@ static const CommandRow commands[] = {
     { "build", cmd_build, 1, 1, "SPEC.ckt", "compile a machine into a chip file, prove it exact and print the report",
       O(TARGET) | O(DTYPE) | O(DEFINE) | O(VOCAB) | O(PAYLOAD) | O(OUTPUT) | O(QUIET) | O(NO_PROVE) },
     { "run", cmd_run, 1, 2, "CHIP [FIRMWARE.elf]", "run a chip; console on stdout, the program's exit status is ours",
-      O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) | O(SAVE) | O(LOAD) | O(PROMPT) | O(SIGNATURE) },
+      O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) | O(SAVE) | O(LOAD) | O(PROMPT) | O(SIGNATURE) | O(FAULT) },
     { "sim", cmd_sim, 1, 2, "SPEC.ckt [FIRMWARE.elf]", "run the netlist itself: no weights", O(DEFINE) | O(STEPS) | O(STATS) },
     { "test", cmd_test, 1, 1, "SPEC.ckt", "run the source's own test blocks", O(DEFINE) },
     { "dump", cmd_dump, 1, 1, "SPEC.ckt", "print a level of the compilation as text", O(AFTER) | O(DEFINE) | O(TARGET) | O(DTYPE) | O(VOCAB) | O(PAYLOAD) },
@@ -61,6 +63,7 @@ static const CommandRow commands[] = {
     { "prove", cmd_prove, 1, 1, "CHIP", "prove from the weights alone that every decision of every run is exact", 0 },
     { "prompt", cmd_prompt, 1, 2, "CHIP [FIRMWARE.elf]", "the tokens that load a program; a stock model's answer to them is the run", 0 },
     { "export", cmd_export, 1, 1, "CHIP", "a stock checkpoint: config, weights, tokenizer", O(HF) | O(FAMILY) | O(SHARD) },
+    { "conform", cmd_conform, 0, 0, "", "a kit that tells whether another runtime computes exactly, and what it does wrong", O(OUT) },
     { "targets", cmd_targets, 0, 0, "", "the model shapes that `build` knows", 0 },
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };

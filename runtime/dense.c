@@ -227,7 +227,7 @@ static void run_heads(Dense *s, DenseLayer *l)
 static void drop_state(Dense *s, DenseLayer *l)
 {
     const Geometry *g = &s->m->geo;
-    memset(l->state, 0, (size_t)g->nv * g->dk * g->dv * sizeof(float));
+    if (s->opt.faults & FAULT_DROP_STATE) memset(l->state, 0, (size_t)g->nv * g->dk * g->dv * sizeof(float));
     memset(l->history, 0, (size_t)g->taps * g->conv_dim * sizeof(float));
 }
 
@@ -236,7 +236,7 @@ static bool mixer(Dense *s, DenseLayer *l)
     const Geometry *g = &s->m->geo;
     bool bf16 = s->m->bf16;
     if (l->attention) return attention_step(l->attention, s->u, s->mix);
-    if (s->opt.faults & FAULT_DROP_STATE && s->pos % 64 == 63) drop_state(s, l);
+    if (s->opt.faults & (FAULT_DROP_STATE | FAULT_DROP_CONV) && s->pos % 64 == 63) drop_state(s, l);
     matrix_mul(&l->qkv, bf16, s->u, l->history + (s->pos % g->taps) * g->conv_dim);
     matrix_mul(&l->z, bf16, s->u, s->z);
     matrix_mul(&l->b, bf16, s->u, s->b);

@@ -2,6 +2,7 @@
  * kinds' roles say (chip.md, "Running"). Knows no machine: roles stand in the chip's manifest. */
 #include "runtime.h"
 #include <errno.h>
+#include <jansson.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <time.h>
@@ -26,11 +27,11 @@ static double now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Memories in attention layers have no state to install: their rows are tokens. */
+/* Memories in attention layers have no state to install: their rows are tokens. So is what must come before everything. */
 static bool load_roms(Machine *mc, const Image *image, char **err)
 {
     Prompt p = {0};
-    bool any = false, ok = true;
+    bool any = json_object_get(json_object_get(mc->m->manifest, "load"), "before") != NULL, ok = true;
     for (uint32_t i = 0; i < mc->m->nstates; i++) any |= mc->m->state[i].ncopies == 0 && mc->m->state[i].init != INIT_ZERO;
     if (any) ok = prompt_make(mc->m, image, true, &p, err);
     for (uint32_t i = 0; ok && i < p.n; i++) machine_feed(mc, p.data[i]);

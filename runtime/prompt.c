@@ -110,7 +110,11 @@ bool prompt_make(const Model *m, const Image *image, bool rom_only, Prompt *out,
     if (!json_is_object(l.load)) return fail(err, "%s: has no loader tokens", m->path);
     l.first = number(l.load, "first_kind"), l.chunks = number(l.load, "chunks"), l.chunk_bits = number(l.load, "chunk_bits");
     l.index_bits = number(l.load, "index_bits");
+    const json_t *before = json_object_get(l.load, "before");
+    if (before && !(json_is_integer(before) && json_integer_value(before) >= 0 && model_kind(m, (uint32_t)json_integer_value(before))))
+        return fail(err, "%s: `load` begins with a token of no kind", m->path);
     if (!sound(&l)) return fail(err, "%s: its `load` names kinds or states that are not there", m->path);
+    if (before) vec_push(out, number(l.load, "before"));
     size_t i;
     const json_t *group;
     json_array_foreach(json_object_get(l.load, "groups"), i, group) send_group(&l, group);

@@ -224,6 +224,7 @@ enum {
     FAULT_STATE_BF16 = 1, /* the recurrent state is kept in bfloat16 */
     FAULT_L2_MEAN = 2,    /* l2norm puts its epsilon on the mean, not on the sum */
     FAULT_DROP_STATE = 4, /* every 64th token starts from an empty state, as a multi-token forward of old versions did */
+    FAULT_DROP_CONV = 8,  /* every 64th token finds no earlier ones in the convolution */
 };
 
 typedef struct {

@@ -1,0 +1,1 @@
+"$TAPEOUT" conform --out "$tmp/no/kit"

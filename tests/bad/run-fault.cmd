@@ -1,0 +1,1 @@
+"$TAPEOUT" run "$CHIP" "$WORK/firmware/hello.elf" --fault l2-mean
