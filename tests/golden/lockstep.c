@@ -2,7 +2,8 @@
  * console output and events must agree; at the end, unless it is a fault, all of RAM. Three sources of instructions:
  *
  *   lockstep SPEC.ckt FIRMWARE.elf...     whole programs
- *   lockstep SPEC.ckt --programs N        random programs that run until a fault or a few thousand steps
+ *   lockstep SPEC.ckt --programs N        random programs: by turns such as end by themselves (program.c), and such as run until
+ *                                         a fault or a few thousand steps (random.c)
  *   lockstep SPEC.ckt --words N           single random instructions from random register contents
  *
  * --raw takes the netlist before optimisation, --seed S other random numbers, --steps N a limit per program. */
@@ -230,7 +231,8 @@ static bool run_random_program(const Circuit *c, uint64_t seed, uint64_t max_ste
     Pair p;
     pair_open(&p, c, ram_size_of(c));
     Random r = { seed };
-    random_program(&r, p.g->ram, p.g->ram_size);
+    if (seed & 1) program_make(&r, p.g->isa, p.g->isa & ISA_MACHINE, p.g->ram, p.g->ram_size);
+    else random_program(&r, p.g->ram, p.g->ram_size);
     p.g->pc = (uint32_t)GOLDEN_RAM_BASE;
     Image image = { .entry = p.g->pc, .read = read_ram, .symbol = no_symbol, .ctx = p.g };
     p.sim = sim_new(c, &image);
