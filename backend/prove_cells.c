@@ -282,13 +282,15 @@ static bool additions(Rows *r)
 }
 
 /* ---- reading ---- */
-/* One lane of a row whose pilots hold P, read with query entry q through gate value z: the stock layer's operations. */
-static double read_lane(const Rows *r, double cell, float q, float gain, float z)
+/* One lane of a row whose pilots hold P, read with query entry q through gate value z: the stock layer's operations; both reciprocal square roots
+ * are off by the factor 1 + slack. */
+static double read_lane(const Rows *r, double cell, float q, float gain, float z, double slack)
 {
+    q = (float)(q * (1 + slack));
     const Prover *p = r->p;
     float op = cast(p->bf16, (float)r->pilot * q), o = cast(p->bf16, (float)cell * q), sum = 0;
     for (uint32_t i = 0; i < r->npilots; i++) sum += op * op;
-    float f = rsqrtf(sum / (float)p->g->dv + p->g->eps);
+    float f = (float)(rsqrtf(sum / (float)p->g->dv + p->g->eps) * (1 + slack));
     float n = cast(p->bf16, gain * cast(p->bf16, o * f));
     return cast(p->bf16, n * siluf(z));
 }
@@ -306,23 +308,34 @@ static bool pilots_rule(Rows *r)
     return margin(p, M_READ, half / fmax(energy * qmax * qmax * 1.02, (double)p->g->eps * p->g->dv), "pilots of value head", r->head, 0);
 }
 
-/* Every count (or 0 and 1) reads as that multiple of one unit, for every form of the query and every gate value. */
+/* In float32 the norms' factors are powers of two, which every reciprocal square root in use hits; in bfloat16 the casts must absorb any
+ * error up to this one, many times that of the instructions of GPUs (2 ulp, 2^-22). */
+static const double slacks[] = {0, 0x1p-18, -0x1p-18};
+
+/* Every count (or 0 and 1) reads as that multiple of out->unit. */
+static bool read_multiples(Rows *r, uint32_t i, float q, float gain, float z, double slack, LaneRead *out)
+{
+    const Lane *x = &r->lane[i];
+    for (int32_t n = 1; n <= (x->count ? x->max : 1); n++) {
+        double y = read_lane(r, n * x->value, q, gain, z, slack);
+        if (out->unit == 0) out->unit = y;
+        if (y != n * out->unit || low_bit(out->unit) != out->unit)
+            return refuse(r->p, "layer %d: value head %u lane %u: %d reads as %.9g", r->p->layer, r->head, i, n, y);
+    }
+    return true;
+}
+
+/* For every form of the query and every gate value. */
 static bool read_values(Rows *r, uint32_t i, float gain, const double *z, uint32_t nz, LaneRead *out)
 {
     Prover *p = r->p;
-    const Lane *x = &r->lane[i];
     const KeyHead *k = &r->d->key[r->head / (p->g->nv / p->g->nk)];
-    int32_t max = x->count ? x->max : 1;
     out->unit = 0;
     for (uint32_t a = 0; a < k->nq; a++)
         for (uint32_t b = 0; b < nz; b++)
-            for (int32_t n = 1; n <= max; n++) {
-                double y = read_lane(r, n * x->value, k->q[a], gain, (float)z[b]);
-                if (out->unit == 0) out->unit = y;
-                if (y != n * out->unit || low_bit(out->unit) != out->unit)
-                    return refuse(p, "layer %d: value head %u lane %u: %d reads as %.9g", p->layer, r->head, i, n, y);
-            }
-    out->most = max * out->unit;
+            for (int s = 0; s < (p->bf16 ? 3 : 1); s++)
+                if (!read_multiples(r, i, k->q[a], gain, (float)z[b], slacks[s], out)) return false;
+    out->most = (r->lane[i].count ? r->lane[i].max : 1) * out->unit;
     return true;
 }
 
