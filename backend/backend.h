@@ -24,10 +24,15 @@ typedef struct {
     unsigned key_heads, value_heads, dk, dv;
     unsigned attn_heads, attn_kv_heads, head_dim;
     double eps;
+    unsigned base_hidden;   /* of the model before which the chip is put; 0: none. Then `hidden` may be 0: chosen, with room for both (graft.c) */
 } Target;
 extern const Target targets[];
 extern const unsigned ntargets;
+/* A row of the table; or, for a name that target_for_base made, the shape that it spells. NULL for any other name. */
 const Target *target_find(const char *name);
+/* The name of the target that puts a chip before a model of the shape `base`: base_hidden, mlp, the heads, eps and bf16 are its own, hidden is that of
+ * both together, or 0. */
+const char *target_for_base(const Target *base);
 
 /* ---- nodes ---- */
 typedef uint32_t Node; /* index into Net.nodes; 0 is the constant 0 */

@@ -61,7 +61,7 @@ void chip_form(Chip *c, Weights *t, uint64_t row, Lin form, double scale)
 static unsigned pilots_for(unsigned hidden, bool bf16, uint32_t *value)
 {
     unsigned left = hidden / 256, n = 0;
-    while (left && n < 8) {
+    while (left && n < MAX_PILOTS) {
         unsigned a = 1;
         while (4 * a * a <= left) a *= 2;
         value[n++] = 16 * a;
@@ -74,16 +74,47 @@ static unsigned pilots_for(unsigned hidden, bool bf16, uint32_t *value)
 
 static void attention_geometry(Chip *c);
 
+static void mark(bool *read, Lin l)
+{
+    for (uint32_t i = 0; i < l.n; i++) read[l.t[i].node] = true;
+}
+
+/* Channels beside the machine's own and the pilots that a chip before a base model needs: a copy of all that the output head reads, and marks. */
+static unsigned graft_channels(const Chip *c)
+{
+    const Protocol *p = c->plan->p;
+    bool *read = xalloc(c->plan->nchannels * sizeof *read + 1);
+    unsigned n = GRAFT_MARKS + MAX_PILOTS;
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        const Kind *x = &p->kinds.data[k];
+        if (!x->score) continue;
+        mark(read, c->plan->kind_out[k]);
+        for (unsigned i = 0; i < x->width; i++) mark(read, c->plan->set_out[x->set][i]);
+    }
+    for (uint32_t i = 0; i < c->plan->nchannels; i++) n += read[i];
+    return n;
+}
+
+/* The smallest hidden size with pilots and room. */
+static unsigned choose_hidden(const Chip *c)
+{
+    uint32_t value[MAX_PILOTS];
+    unsigned base = c->target->base_hidden, more = c->plan->nchannels + base + (base ? graft_channels(c) : 0);
+    for (unsigned hidden = 256;; hidden += 256) {
+        unsigned pilots = pilots_for(hidden, c->bf16, value);
+        if (pilots && pilots + more <= hidden) return hidden;
+    }
+}
+
 static void choose_geometry(Chip *c)
 {
     const Target *t = c->target;
     const Plan *p = c->plan;
-    c->hidden = t->hidden;
-    if (t->native)
-        for (c->hidden = 256; pilots_for(c->hidden, c->bf16, c->pilot_value) + p->nchannels > c->hidden || !pilots_for(c->hidden, c->bf16, c->pilot_value);)
-            c->hidden += 256;
+    c->hidden = t->hidden ? t->hidden : choose_hidden(c);
+    if (t->base_hidden && c->hidden < choose_hidden(c)) c->error = xfmt("the machine beside the base model needs a hidden size of %u, not %u", choose_hidden(c), c->hidden);
     c->npilots = pilots_for(c->hidden, c->bf16, c->pilot_value);
-    if (!c->npilots) die("hidden size %u has no pilots", c->hidden);
+    if (!c->npilots && t->base_hidden && !c->error) c->error = xfmt("hidden size %u is no sum of a few squares of powers of two: try another multiple of 256", c->hidden);
+    if (!c->npilots && !c->error) die("hidden size %u has no pilots", c->hidden);
     if (p->nchannels + c->npilots > c->hidden)
         c->error = xfmt("the machine needs %u channels, the target %s has %u", p->nchannels, t->name, c->hidden - c->npilots);
     for (unsigned i = 0; i < c->npilots; i++) c->pilot_ch[i] = c->hidden - c->npilots + i;

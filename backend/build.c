@@ -30,6 +30,7 @@ Build build_protocol(Circuit *c, const BuildOptions *o)
     care_simplify(c);
     b.modes = xalloc(sizeof *b.modes);
     *b.modes = modes_choose(c, opt->target);
+    if ((b.error = b.modes->error)) return b;
     b.protocol = protocol_derive(b.modes, opt);
     if (opt->vocab && b.protocol->vocab > opt->vocab) {
         b.error = xfmt("the machine needs a vocabulary of %llu tokens", (unsigned long long)b.protocol->vocab);
@@ -42,7 +43,8 @@ Build build_plan(Circuit *c, const BuildOptions *o)
     Build b = build_protocol(c, o);
     if (b.error) return b;
     Net *n = pass_build(b.protocol);
-    uint32_t limit = o->target->native ? 0 : o->target->hidden - 8;
+    if ((b.error = b.modes->error)) return b;
+    uint32_t limit = o->target->hidden && !o->target->base_hidden ? o->target->hidden - 8 : 0;
     b.plan = plan_make(b.protocol, n, b.protocol->options, limit);
     const char *wrong = plan_check(b.plan);
     if (wrong) die("plan of %s: %s", c->name, wrong);

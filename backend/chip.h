@@ -13,6 +13,8 @@ enum {
     LOG2_ACC = 44,     /* the accumulator adds with beta = 2^-44: |v - S| must round to v (v = HOT * 2^44, S <= HOT * 255) */
 };
 
+enum { MAX_PILOTS = 8, GRAFT_MARKS = 4 /* graft.c: the channel that marks text, and those that hold epsilon */ };
+
 typedef struct {
     uint32_t row, col;
     float v;
@@ -50,8 +52,8 @@ typedef struct Chip {
     bool bf16;
     unsigned hidden, mlp, layers /* with the final attention layer */, nk, nv, dk, dv, npilots;
     unsigned attn_heads, attn_kv, head_dim;
-    uint32_t pilot_ch[8];
-    uint32_t pilot_value[8];
+    uint32_t pilot_ch[MAX_PILOTS];
+    uint32_t pilot_value[MAX_PILOTS];
     unsigned bias;          /* which pilot carries biases: a power of two */
     uint32_t canary_key;    /* canary.c: the first key head */
     unsigned max_width;     /* W of the factored vocabulary */

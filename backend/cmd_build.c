@@ -1,4 +1,5 @@
 /* cmd_build.c: `build` and `targets`; and the plan of a chip made again from what the chip file says. */
+#include "base.h"
 #include "build.h"
 #include "chip.h"
 #include "cli.h"
@@ -7,11 +8,30 @@
 
 enum { MAX_PAYLOAD = 24 }; /* the widest kind that a chip file may have */
 
+/* The target that a base model's folder asks for. */
+static const Target *target_of_base(const char *dir, uint64_t hidden, char **err)
+{
+    Base b;
+    const Target *t = NULL;
+    if (base_shape(&b, dir, err)) {
+        Target shape = base_target(&b);
+        shape.hidden = hidden < UINT32_MAX ? (unsigned)hidden : UINT32_MAX;
+        t = target_find(target_for_base(&shape));
+        if (!t) fail(err, "%s: no chip can be built for its heads (their dimensions must be powers of two) with hidden size %llu (a multiple of 256 above the base model's)", dir, (unsigned long long)hidden);
+    }
+    base_close(&b);
+    return t;
+}
+
 /* 0, or the exit status after a message. */
 static int build_options(const Args *a, BuildOptions *o)
 {
     const char *name = a->target ? a->target : "native";
-    o->target = target_find(name);
+    char *err = NULL;
+    if (a->base && a->target) return usage_error("--base gives the shape: --target has no place beside it");
+    if (a->hidden && !a->base) return usage_error("--hidden is for --base: other targets have their own");
+    o->target = a->base ? target_of_base(a->base, a->hidden, &err) : target_find(name);
+    if (a->base && !o->target) return input_error("%s", err);
     if (!o->target) return usage_error("unknown target \"%s\" (tapeout targets lists them)", name);
     if (a->payload > MAX_PAYLOAD) return usage_error("--payload: found %llu, expected at most %d", (unsigned long long)a->payload, MAX_PAYLOAD);
     o->bf16 = a->dtype ? !strcmp(a->dtype, "bf16") : o->target->bf16;

@@ -42,7 +42,7 @@ static void remove_stale(const Export *x)
     }
 }
 
-static bool finish(Export *x, bool ok)
+bool export_finish(Export *x, bool ok)
 {
     if (ok) remove_stale(x);
     for (uint32_t i = 0; i < x->files.n; i++) {
@@ -53,7 +53,7 @@ static bool finish(Export *x, bool ok)
     return ok;
 }
 
-static bool write_json(Export *x, const char *name, json_t *o)
+bool export_json(Export *x, const char *name, json_t *o)
 {
     FILE *f = export_create(x, name);
     if (f && (json_dumpf(o, f, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) || fputc('\n', f) == EOF)) fail(x->err, "%s: cannot be written", x->o->dir);
@@ -103,22 +103,27 @@ static bool write_config(Export *x)
     add_ids(x, o);
     json_object_set_new(o, "eos_token_id", json_null());
     x->family->config(x->m, o);
-    return write_json(x, "config.json", o);
+    return export_json(x, "config.json", o);
+}
+
+void export_stops(const Model *m, uint32_t first, json_t *ids)
+{
+    static const bool stops[CHIP_COUNT] = { [CHIP_EXIT] = true, [CHIP_FAULT] = true, [CHIP_TAKE] = true };
+    for (uint32_t i = 0; i < m->nkinds; i++) {
+        const ChipKind *k = &m->kind[i];
+        for (uint64_t p = 0; stops[k->role] && p < 1ull << k->width && json_array_size(ids) < MAX_STOPS; p++)
+            json_array_append_new(ids, json_integer((json_int_t)(first + k->base + p)));
+    }
 }
 
 /* Plain greedy decoding, until the machine ends or waits for a byte that only the host can give. */
 static bool write_generation(Export *x)
 {
-    static const bool stops[CHIP_COUNT] = { [CHIP_EXIT] = true, [CHIP_FAULT] = true, [CHIP_TAKE] = true };
     json_t *o = json_pack("{s:b, s:b}", "do_sample", 0, "use_cache", 1), *ids = json_array();
-    for (uint32_t i = 0; i < x->m->nkinds; i++) {
-        const ChipKind *k = &x->m->kind[i];
-        for (uint64_t p = 0; stops[k->role] && p < 1ull << k->width && json_array_size(ids) < MAX_STOPS; p++)
-            json_array_append_new(ids, json_integer((json_int_t)(k->base + p)));
-    }
+    export_stops(x->m, 0, ids);
     add_ids(x, o);
     json_object_set_new(o, "eos_token_id", ids);
-    return write_json(x, "generation_config.json", o);
+    return export_json(x, "generation_config.json", o);
 }
 
 /* ---- the whole ---- */
@@ -138,5 +143,5 @@ bool export_hf(const Model *m, const ExportOptions *o, char **err)
     Export x = { .m = m, .o = o, .vocab = m->geo.vocab, .pad = m->end, .err = err };
     if (!(x.family = chip_family(&x))) return false;
     if (mkdir(o->dir, 0777) && errno != EEXIST) return fail(err, "%s: %s", o->dir, strerror(errno));
-    return finish(&x, write_config(&x) && write_generation(&x) && export_tokens(&x) && export_weights(&x));
+    return export_finish(&x, write_config(&x) && write_generation(&x) && export_tokens(&x) && export_weights(&x));
 }

@@ -58,8 +58,38 @@ typedef struct {
 } Export;
 FILE *export_create(Export *x, const char *name); /* NULL and *err on failure */
 bool export_close(Export *x, FILE *f);            /* the last one created */
+bool export_json(Export *x, const char *name, json_t *o); /* takes the reference */
+bool export_finish(Export *x, bool ok);           /* puts everything in place, or removes it */
+/* Adds the ids (plus `first`) after which plain generation stops: exits, faults, waiting for a byte that only the host can give. */
+void export_stops(const Model *m, uint32_t first, json_t *ids);
 
-bool export_weights(Export *x); /* export_weights.c: model*.safetensors and the index */
+/* ---- export_weights.c: model*.safetensors and the index ---- */
+typedef struct Item Item;
+struct Item {
+    char *name;
+    unsigned dims;
+    uint64_t shape[3], rows, cols; /* rows, cols: set by export_add */
+    bool half;                 /* bfloat16, else float32 */
+    const FamilyTensor *stock; /* of a layer, else NULL */
+    uint32_t layer;            /* of the chip or of the base model */
+    bool (*row)(const Export *x, const Item *t, uint64_t r, float *out); /* out[cols] is zero; false: and stays so */
+    const void *from;          /* for the use of row and done */
+    void (*done)(const Item *t); /* when the last row has been written; may be NULL */
+    uint32_t shard;
+};
+typedef struct {
+    Export *x;
+    VEC(Item) items;
+    uint32_t nshards;
+    float *row;
+    uint8_t *bytes;
+} Items;
+void export_add(Items *w, Item t);
+bool export_items(Items *w); /* writes them all, a row at a time */
+bool export_weights(Export *x);
+/* Rows of a chip's tensors: out += what row r of the item holds, in the chip's channels. */
+bool export_stock_row(const Export *x, const Item *t, uint64_t r, float *out);
+bool export_head_row(const Export *x, const Item *t, uint64_t r, float *out);
 bool export_tokens(Export *x);  /* export_tokens.c: tokenizer.json and tokenizer_config.json */
 /* The readable string of a token id, JSON-escaped without quotes; `labels` from export_labels. */
 typedef struct {

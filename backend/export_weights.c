@@ -9,25 +9,6 @@
 #define SHARD_BYTES 5000000000ull
 #define GATE_ON 128.0f /* a logit whose sigmoid is exactly 1 in every dtype */
 
-typedef struct Item Item;
-struct Item {
-    char *name;
-    unsigned dims;
-    uint64_t shape[3], rows, cols;
-    const FamilyTensor *stock; /* of a layer, else NULL */
-    uint32_t layer;
-    bool (*row)(const Export *x, const Item *t, uint64_t r, float *out); /* out is zero; false: and stays so */
-    uint32_t shard;
-};
-
-typedef struct {
-    Export *x;
-    VEC(Item) items;
-    uint32_t nshards;
-    float *row;
-    uint8_t *bytes;
-} Weights;
-
 /* ---- rows ---- */
 static uint32_t first_of(const Tensor *t, uint32_t row)
 {
@@ -72,7 +53,7 @@ static bool pilot_row(const Export *x, uint32_t layer, float *out)
     return true;
 }
 
-static bool stock_row(const Export *x, const Item *t, uint64_t r, float *out)
+bool export_stock_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     From f = t->stock->from(&x->m->geo, (uint32_t)r);
     float add = t->stock->add == NORM_WEIGHT ? x->family->norm_add : t->stock->add;
@@ -105,7 +86,7 @@ static bool embed_row(const Export *x, const Item *t, uint64_t r, float *out)
     return true;
 }
 
-static bool head_row(const Export *x, const Item *t, uint64_t r, float *out)
+bool export_head_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     const Model *m = x->m;
     const ChipKind *k = r < m->end ? model_kind(m, (uint32_t)r) : NULL;
@@ -118,9 +99,9 @@ static bool head_row(const Export *x, const Item *t, uint64_t r, float *out)
 }
 
 /* ---- which tensors, in which file ---- */
-static uint64_t item_bytes(const Weights *w, const Item *t) { return t->rows * t->cols * (w->x->m->bf16 ? 2 : 4); }
+static uint64_t item_bytes(const Item *t) { return t->rows * t->cols * (t->half ? 2 : 4); }
 
-static void add_item(Weights *w, Item t)
+void export_add(Items *w, Item t)
 {
     t.rows = t.shape[0];
     t.cols = 1;
@@ -129,28 +110,29 @@ static void add_item(Weights *w, Item t)
     vec_push(&w->items, t);
 }
 
-static void list_items(Weights *w)
+static void list_items(Items *w)
 {
     const Model *m = w->x->m;
     const uint64_t vocab = w->x->vocab, hidden = m->geo.hidden;
-    add_item(w, (Item){ .name = xfmt("model.embed_tokens.weight"), .dims = 2, .shape = { vocab, hidden }, .row = embed_row });
+    const bool half = m->bf16;
+    export_add(w, (Item){ .half = half, .name = xfmt("model.embed_tokens.weight"), .dims = 2, .shape = { vocab, hidden }, .row = embed_row });
     for (uint32_t l = 0; l < m->geo.layers; l++)
         for (unsigned i = 0; i < nfamily_tensors; i++) {
             const FamilyTensor *s = &family_tensors[i];
-            Item t = { .name = xfmt("model.layers.%u.%s", l, s->name), .dims = s->dims, .stock = s, .layer = l, .row = stock_row };
+            Item t = { .half = half, .name = xfmt("model.layers.%u.%s", l, s->name), .dims = s->dims, .stock = s, .layer = l, .row = export_stock_row };
             s->shape(&m->geo, t.shape);
-            if (s->families & w->x->family->bit && s->scope & (m->layer[l].full ? IN_FULL : IN_LINEAR)) add_item(w, t);
+            if (s->families & w->x->family->bit && s->scope & (m->layer[l].full ? IN_FULL : IN_LINEAR)) export_add(w, t);
         }
-    add_item(w, (Item){ .name = xfmt("model.norm.weight"), .dims = 1, .shape = { hidden }, .row = final_norm_row });
-    add_item(w, (Item){ .name = xfmt("lm_head.weight"), .dims = 2, .shape = { vocab, hidden }, .row = head_row });
+    export_add(w, (Item){ .half = half, .name = xfmt("model.norm.weight"), .dims = 1, .shape = { hidden }, .row = final_norm_row });
+    export_add(w, (Item){ .half = half, .name = xfmt("lm_head.weight"), .dims = 2, .shape = { vocab, hidden }, .row = export_head_row });
 }
 
-static void assign_shards(Weights *w)
+static void assign_shards(Items *w)
 {
     uint64_t limit = w->x->o->shard_bytes ? w->x->o->shard_bytes : SHARD_BYTES, used = 0;
     for (uint32_t i = 0; i < w->items.n; i++) {
         Item *t = &w->items.data[i];
-        uint64_t size = item_bytes(w, t);
+        uint64_t size = item_bytes(t);
         if (i && used + size > limit) w->nshards++, used = 0;
         used += size;
         t->shard = w->nshards;
@@ -158,13 +140,13 @@ static void assign_shards(Weights *w)
     w->nshards++;
 }
 
-static char *shard_name(const Weights *w, uint32_t i)
+static char *shard_name(const Items *w, uint32_t i)
 {
     return w->nshards == 1 ? xfmt("model.safetensors") : xfmt("model-%05u-of-%05u.safetensors", i + 1, w->nshards);
 }
 
 /* ---- one file ---- */
-static bool write_header(const Weights *w, uint32_t shard, FILE *f)
+static bool write_header(const Items *w, uint32_t shard, FILE *f)
 {
     json_t *h = json_object();
     uint64_t at = 0;
@@ -175,8 +157,8 @@ static bool write_header(const Weights *w, uint32_t shard, FILE *f)
         if (t->shard != shard) continue;
         json_t *shape = json_array();
         for (unsigned k = 0; k < t->dims; k++) json_array_append_new(shape, json_integer((json_int_t)t->shape[k]));
-        uint64_t end = at + item_bytes(w, t);
-        json_object_set_new(h, t->name, json_pack("{s:s, s:o, s:[I, I]}", "dtype", w->x->m->bf16 ? "BF16" : "F32", "shape", shape, "data_offsets",
+        uint64_t end = at + item_bytes(t);
+        json_object_set_new(h, t->name, json_pack("{s:s, s:o, s:[I, I]}", "dtype", t->half ? "BF16" : "F32", "shape", shape, "data_offsets",
                                                   (json_int_t)at, (json_int_t)end));
         at = end;
     }
@@ -190,11 +172,13 @@ static bool write_header(const Weights *w, uint32_t shard, FILE *f)
     return ok;
 }
 
-static bool write_row(Weights *w, const Item *t, uint64_t r, FILE *f)
+static bool write_row(Items *w, const Item *t, uint64_t r, FILE *f)
 {
-    bool half = w->x->m->bf16;
+    bool half = t->half;
     size_t size = half ? 2 : 4, n = t->cols * size;
-    if (!t->row(w->x, t, r, w->row)) return fseeko(f, (off_t)n, SEEK_CUR) == 0;
+    bool any = t->row(w->x, t, r, w->row);
+    if (*w->x->err) return false;
+    if (!any) return fseeko(f, (off_t)n, SEEK_CUR) == 0;
     for (uint64_t i = 0; i < t->cols; i++) {
         uint32_t u;
         if (half && bf16_round(w->row[i]) != w->row[i]) return fail(w->x->err, "%s: %g is no bfloat16", t->name, (double)w->row[i]);
@@ -206,7 +190,7 @@ static bool write_row(Weights *w, const Item *t, uint64_t r, FILE *f)
     return fwrite(w->bytes, 1, n, f) == n;
 }
 
-static bool write_shard(Weights *w, uint32_t shard)
+static bool write_shard(Items *w, uint32_t shard)
 {
     FILE *f = export_create(w->x, shard_name(w, shard));
     if (!f) return false;
@@ -214,6 +198,7 @@ static bool write_shard(Weights *w, uint32_t shard)
     for (uint32_t i = 0; ok && i < w->items.n; i++) {
         const Item *t = &w->items.data[i];
         for (uint64_t r = 0; ok && t->shard == shard && r < t->rows; r++) ok = write_row(w, t, r, f);
+        if (t->shard == shard && t->done) t->done(t);
     }
     if (ok) { /* a hole at the end must count too */
         off_t end = ftello(f);
@@ -222,7 +207,7 @@ static bool write_shard(Weights *w, uint32_t shard)
     return ok ? export_close(w->x, f) : (fclose(f), *w->x->err || fail(w->x->err, "%s: %s", w->x->o->dir, strerror(errno)), false);
 }
 
-static bool write_index(Weights *w)
+static bool write_index(Items *w)
 {
     if (w->nshards == 1) return true;
     json_t *map = json_object();
@@ -230,7 +215,7 @@ static bool write_index(Weights *w)
     for (uint32_t i = 0; i < w->items.n; i++) {
         const Item *t = &w->items.data[i];
         json_object_set_new(map, t->name, json_string(shard_name(w, t->shard)));
-        total += item_bytes(w, t);
+        total += item_bytes(t);
     }
     json_t *o = json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
     FILE *f = export_create(w->x, "model.safetensors.index.json");
@@ -239,21 +224,26 @@ static bool write_index(Weights *w)
     return f && export_close(w->x, f);
 }
 
+bool export_items(Items *w)
+{
+    uint64_t widest = 1;
+    assign_shards(w);
+    for (uint32_t i = 0; i < w->items.n; i++)
+        if (w->items.data[i].cols > widest) widest = w->items.data[i].cols;
+    w->row = xrealloc(NULL, widest * sizeof *w->row);
+    w->bytes = xrealloc(NULL, widest * 4);
+    memset(w->row, 0, widest * sizeof *w->row);
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < w->nshards; i++) ok = write_shard(w, i);
+    ok = ok && write_index(w);
+    free(w->row);
+    free(w->bytes);
+    return ok;
+}
+
 bool export_weights(Export *x)
 {
-    Weights w = { .x = x };
-    uint64_t widest = 1;
+    Items w = { .x = x };
     list_items(&w);
-    assign_shards(&w);
-    for (uint32_t i = 0; i < w.items.n; i++)
-        if (w.items.data[i].cols > widest) widest = w.items.data[i].cols;
-    w.row = xrealloc(NULL, widest * sizeof *w.row);
-    w.bytes = xrealloc(NULL, widest * 4);
-    memset(w.row, 0, widest * sizeof *w.row);
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < w.nshards; i++) ok = write_shard(&w, i);
-    ok = ok && write_index(&w);
-    free(w.row);
-    free(w.bytes);
-    return ok;
+    return export_items(&w);
 }

@@ -15,7 +15,7 @@ typedef struct {
 } Option;
 
 /* The order of the bits in Command.options. */
-enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_COUNT };
+enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_BASE, O_HIDDEN, O_AS, O_FIRST, O_COUNT };
 #define AT(field) offsetof(Args, field)
 static const Option options[O_COUNT] = {
     [O_TARGET] = { "-t", "--target", "TARGET", OPT_TEXT, AT(target), "shape of the model (default native; `tapeout targets` lists them)" },
@@ -23,7 +23,7 @@ static const Option options[O_COUNT] = {
     [O_DEFINE] = { "-D", "--define", "NAME=VALUE", OPT_DEFINE, AT(defines), "value of a param of the source, written as in the language" },
     [O_VOCAB] = { NULL, "--vocab", "N", OPT_NUMBER, AT(vocab), "largest vocabulary (default: any)" },
     [O_PAYLOAD] = { NULL, "--payload", "N", OPT_NUMBER, AT(payload), "bits of a trace token's payload (default: chosen)" },
-    [O_OUTPUT] = { "-o", "--output", "FILE", OPT_TEXT, AT(output), "where the chip goes (default: NAME.chip here)" },
+    [O_OUTPUT] = { "-o", "--output", "FILE", OPT_TEXT, AT(output), "where the result goes (default: NAME.chip here; graft: a folder, required)" },
     [O_QUIET] = { "-q", "--quiet", NULL, OPT_FLAG, AT(quiet), "no report" },
     [O_BACKEND] = { NULL, "--backend", "NAME", OPT_TEXT, AT(backend), "sparse (default), dense, or plan: no weights, exact integers" },
     [O_STEPS] = { NULL, "--max-steps", "N", OPT_NUMBER, AT(max_steps), "stop after N steps of the machine (0: no limit)" },
@@ -41,6 +41,10 @@ static const Option options[O_COUNT] = {
     [O_OUT] = { NULL, "--out", "DIR", OPT_TEXT, AT(out), "a folder for the kit (required)" },
     [O_FAULT] = { NULL, "--fault", "state-bf16|l2-mean|drop-state|drop-conv", OPT_TEXT, AT(fault), "compute as a faulty runtime does (only --backend dense): see conform" },
     [O_PROMPT] = { NULL, "--prompt", NULL, OPT_FLAG, AT(prompt), "load the program through tokens, as in a stock model" },
+    [O_BASE] = { NULL, "--base", "DIR", OPT_TEXT, AT(base), "for `graft`: the shape and the type of the model in this folder, with room beside it" },
+    [O_HIDDEN] = { NULL, "--hidden", "N", OPT_NUMBER, AT(hidden), "with --base: hidden size of both together (default: the smallest; 4 times the base's rounds nothing)" },
+    [O_AS] = { NULL, "--as", "TOKEN", OPT_TEXT, AT(as), "the base model reads chip tokens as this one of its own (default: its end of text)" },
+    [O_FIRST] = { NULL, "--first", "N", OPT_NUMBER, AT(first), "the id of the chip's token 0 (in a grafted model: its vocabulary before)" },
 };
 
 typedef struct {
@@ -53,7 +57,7 @@ typedef struct {
 #define O(x) (1u << O_##x)
 static const CommandRow commands[] = {
     { "build", cmd_build, 1, 1, "SPEC.ckt", "compile a machine into a chip file, prove it exact and print the report",
-      O(TARGET) | O(DTYPE) | O(DEFINE) | O(VOCAB) | O(PAYLOAD) | O(OUTPUT) | O(QUIET) | O(NO_PROVE) },
+      O(TARGET) | O(DTYPE) | O(DEFINE) | O(VOCAB) | O(PAYLOAD) | O(OUTPUT) | O(QUIET) | O(NO_PROVE) | O(BASE) | O(HIDDEN) },
     { "run", cmd_run, 1, 2, "CHIP [FIRMWARE.elf]", "run a chip; console on stdout, the program's exit status is ours",
       O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) | O(SAVE) | O(LOAD) | O(PROMPT) | O(SIGNATURE) | O(FAULT) },
     { "sim", cmd_sim, 1, 2, "SPEC.ckt [FIRMWARE.elf]", "run the netlist itself: no weights", O(DEFINE) | O(STEPS) | O(STATS) },
@@ -61,9 +65,10 @@ static const CommandRow commands[] = {
     { "dump", cmd_dump, 1, 1, "SPEC.ckt", "print a level of the compilation as text", O(AFTER) | O(DEFINE) | O(TARGET) | O(DTYPE) | O(VOCAB) | O(PAYLOAD) },
     { "info", cmd_info, 1, 1, "CHIP", "what a chip consists of: layers, token kinds, state map", 0 },
     { "prove", cmd_prove, 1, 1, "CHIP", "prove from the weights alone that every decision of every run is exact", 0 },
-    { "prompt", cmd_prompt, 1, 2, "CHIP [FIRMWARE.elf]", "the tokens that load a program; a stock model's answer to them is the run", 0 },
+    { "prompt", cmd_prompt, 1, 2, "CHIP [FIRMWARE.elf]", "the tokens that load a program; a stock model's answer to them is the run", O(FIRST) },
     { "export", cmd_export, 1, 1, "CHIP", "a stock checkpoint: config, weights, tokenizer", O(HF) | O(FAMILY) | O(SHARD) },
     { "conform", cmd_conform, 0, 0, "", "a kit that tells whether another runtime computes exactly, and what it does wrong", O(OUT) },
+    { "graft", cmd_graft, 2, 2, "BASE CHIP", "a stock checkpoint of the chip's layers in front of a Qwen3.5 base model", O(OUTPUT) | O(AS) | O(SHARD) | O(QUIET) },
     { "targets", cmd_targets, 0, 0, "", "the model shapes that `build` knows", 0 },
 };
 enum { NCOMMANDS = sizeof commands / sizeof *commands };

@@ -127,6 +127,15 @@ static void place_rom(Modes *m, Port *q)
     die("no room for %s", q->name);
 }
 
+/* No layer of the target holds a group of the port's rows: it is put somewhere, and the machine is refused. */
+static struct Slice no_room(Modes *m, const Port *q, uint32_t done, uint32_t groups)
+{
+    if (!m->error)
+        m->error = xfmt("no layer of the target %s (%u key heads, %u value heads of %u) has room for %s", m->target->name, m->target->key_heads,
+                        m->target->value_heads, m->target->dv, q->name);
+    return (struct Slice){q->home, done, groups - done};
+}
+
 void modes_place(Modes *m, Port *q)
 {
     if (q->kind == PORT_ROM) {
@@ -138,7 +147,10 @@ void modes_place(Modes *m, Port *q)
     uint32_t groups = q->rows > 1 ? (q->rows + t->dk - 1) / t->dk : 1, done = 0;
     VEC(struct Slice) slices = {0};
     for (int l = q->home; done < groups; l++) {
-        if (l >= MAX_LAYERS) die("no room for %s", q->name);
+        if (l >= MAX_LAYERS) {
+            vec_push(&slices, no_room(m, q, done, groups));
+            break;
+        }
         if (m->attention[l]) continue;
         uint32_t room = free_keys(m, l);
         if (q->rows == 1) { /* shares key heads */

@@ -1,0 +1,1 @@
+"$TAPEOUT" build tests/machines/count.ckt --hidden 512 -o "$tmp/x.chip"

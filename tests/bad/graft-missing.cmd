@@ -1,0 +1,3 @@
+"$TAPEOUT" build tests/machines/count.ckt -q -o "$tmp/count.chip" && "$TAPEOUT" export "$tmp/count.chip" --hf "$tmp/base" || exit 9
+sed -i "s/model.norm.weight/model.norm.weighs/" "$tmp/base/model.safetensors"
+"$TAPEOUT" graft "$tmp/base" "$tmp/count.chip" -o "$tmp/out"

@@ -1,0 +1,1 @@
+"$TAPEOUT" graft "$tmp/none" "$CHIP" -o "$tmp/out"

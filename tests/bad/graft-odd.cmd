@@ -1,0 +1,2 @@
+"$TAPEOUT" build tests/machines/count.ckt -q -o "$tmp/count.chip" && "$TAPEOUT" export "$tmp/count.chip" --hf "$tmp/base" || exit 9
+"$TAPEOUT" build tests/machines/count.ckt -q --base "$tmp/base" --hidden 700 -o "$tmp/for.chip"

@@ -1,0 +1,1 @@
+"$TAPEOUT" graft "$tmp" "$CHIP" -o "$tmp/."
