@@ -19,7 +19,7 @@ static const char *built(const char *source, const char *name, const Target *t)
     Design *d = design_load(source, NULL, 0);
     BuildOptions o = { .target = t, .bf16 = t->bf16, .vocab = 4096 };
     Build b = build_machine(circuit_optimize(d->circuit), &o);
-    if (b.error || !chip_write(b.chip, in_folder(name))) die("%s: %s", source, b.error ? b.error : b.chip->error);
+    if (b.error || !chip_write(b.chip, in_folder(name), NULL, NULL)) die("%s: %s", source, b.error ? b.error : b.chip->error);
     return in_folder(name);
 }
 
