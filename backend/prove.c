@@ -200,10 +200,11 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
     p.head_line = pool_array(p.pool, m->geo.nv + 1, sizeof *p.head_line);
     for (uint32_t ch = 0; ch < m->geo.hidden; ch++) p.read_of[ch].abstract = p.read_of[ch].exact = NO_VAR;
     if (p.opt.bands) p.bands = calloc((size_t)(2 * m->geo.layers + 1) * m->geo.hidden, sizeof *p.bands);
+    if (p.opt.bands) p.cells = calloc((size_t)m->geo.layers * m->geo.nv * m->geo.dv + 1, sizeof *p.cells);
     if (!pass(&p) && !p.refusal) die("a refusal without a reason");
     if (p.margins.n) qsort(p.margins.data, p.margins.n, sizeof *p.margins.data, by_ratio);
     if (out) report(&p, out);
-    *proof = (Proof){.exact = !p.refusal, .worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY, .refusal = p.refusal, .line = p.refusal_line, .assumptions = p.notes.n, .bands = p.bands};
+    *proof = (Proof){.exact = !p.refusal, .worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY, .refusal = p.refusal, .line = p.refusal_line, .assumptions = p.notes.n, .bands = p.bands, .cells = p.cells};
     free(p.margins.data), free(p.notes.data), free(p.counts.data), free(p.pairs.data), free(p.first_pair.data);
     solver_free(p.s);
     pool_free(p.pool);
@@ -213,7 +214,7 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
 void proof_free(Proof *p)
 {
     free((char *)p->refusal);
-    free(p->bands);
+    free(p->bands), free(p->cells);
 }
 
 bool prove_model(const Model *m, FILE *out, double *worst)

@@ -18,6 +18,13 @@ typedef struct {
     int32_t lo, hi;   /* every value is an integer in this range */
 } Band;
 
+/* What is known of a lane of a value head, in every row: 0, or value times a whole number of at most max. A pilot holds value in every row that is not all 0. */
+typedef struct {
+    float value;
+    int32_t max;
+    bool pilot;
+} CellBand;
+
 typedef struct {
     bool exact;           /* the verdict */
     double worst;         /* the smallest margin: how much larger than needed the decisive quantity is, less 1 */
@@ -26,10 +33,11 @@ typedef struct {
     uint32_t line;        /* of the circuit, that the refusal is about; 0: of none */
     /* bands[(2 * layer + (after the MLP)) + 1][channel], the embedding's first: [2 * layers + 1][hidden]; malloc'd, NULL unless asked for */
     Band *bands;
+    CellBand *cells;      /* [layers][nv][dv]; likewise */
 } Proof;
 
 typedef struct {
-    bool bands;           /* fill Proof.bands */
+    bool bands;           /* fill Proof.bands and Proof.cells */
 } ProveOptions;
 
 /* Proves the model and prints the report when `report` is not NULL. True when it is exact. */

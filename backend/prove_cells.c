@@ -396,6 +396,15 @@ static bool reads(Rows *r)
     return true;
 }
 
+static void save_cells(const Rows *r)
+{
+    const Geometry *g = r->p->g;
+    for (uint32_t i = 0; r->p->cells && i < g->dv; i++) {
+        const Lane *x = &r->lane[i];
+        r->p->cells[((size_t)r->p->layer * g->nv + r->head) * g->dv + i] = (CellBand){(float)x->value, x->count ? x->max : x->value != 0, x->pilot};
+    }
+}
+
 bool prove_cells(Delta *d, uint32_t head)
 {
     Prover *p = d->p;
@@ -414,5 +423,6 @@ bool prove_cells(Delta *d, uint32_t head)
     if (r.written && !k->key) r.written = false;
     if (!merge_map(&r) || !find_pilots(&r) || !overwrites(&r)) return false;
     if (r.counts && !additions(&r)) return false;
+    save_cells(&r);
     return reads(&r);
 }

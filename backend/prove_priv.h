@@ -157,6 +157,7 @@ typedef struct Prover {
     uint32_t refusal_line;
     uint32_t wide;      /* channels that are sums of gates and not shown to be bits */
     Band *bands;
+    CellBand *cells;
     FILE *report;
 } Prover;
 
