@@ -1,5 +1,5 @@
 #!/bin/sh
-# build.sh OUTDIR [SOURCE...]: compiles each source (default: firmware/*.c) into OUTDIR/NAME.elf for a bare RV32I machine.
+# build.sh OUTDIR [SOURCE...]: compiles each source (default: firmware/*.c) into OUTDIR/NAME.elf for a bare RV32I machine, or what the source asks for.
 # A C program gets start.S and io.c; an assembly program stands alone. A line "build: FLAGS" in the source's first
 # comment adds compiler or linker flags. Only what is older than its sources is built again.
 set -eu
@@ -16,16 +16,28 @@ fresh() { # ELF SOURCE: newer than the source, its folder's headers and everythi
     [ -f "$1" ] && [ -z "$(find "$here" "$2" "$(dirname "$2")"/*.h -newer "$1" -type f 2>/dev/null)" ]
 }
 
+# Compiles into a folder of its own, then links: the C library exists for plain names of machines only, so rv32im_zba links as rv32im.
+build() { # ELF SOURCE FLAG...
+    local elf=$1 source=$2 objects plain parts; shift 2
+    objects=$(mktemp -d) || return 1
+    parts=$objects/$(basename "${source%.*}").o
+    source=$(cd "$(dirname "$source")" && pwd)/$(basename "$source")
+    plain=$(printf '%s\n' "$@" | sed -n 's/^-march=\([^_]*\)_.*/-march=\1/p' | tail -n 1)
+    case $source in
+    *.c) set -- -O2 -Wall -Wextra "$here/start.S" "$here/io.c" "$@"; parts="$objects/start.o $objects/io.o $parts" ;;
+    *) set -- -nostdlib -march=rv32ima_zba_zbb_zicsr_zifencei "$@"; plain=-march=rv32ima ;;
+    esac
+    set -- -march=rv32i -mabi=ilp32 --specs=picolibc.specs "-I$here" "$@"
+    # shellcheck disable=SC2046,SC2086  # flags and objects are words
+    (cd "$objects" && "$cc" "$@" -c "$source") &&
+        "$cc" $(printf '%s\n' "$@" | grep '^-') $plain -nostartfiles -T "$here/link.ld" -Wl,-z,max-page-size=4 $parts -o "$elf.$$" &&
+        mv "$elf.$$" "$elf" || { rm -rf "$objects" "$elf.$$"; return 1; }
+    rm -rf "$objects"
+}
+
 for source; do
     name=$(basename "$source"); name=${name%.*}
     elf=$out/$name.elf
-    if [ "$name" = io ] || fresh "$elf" "$source"; then continue; fi
-    case $source in
-    *.c) set -- -O2 -Wall -Wextra "$here/start.S" "$here/io.c" ;;
-    *) set -- -nostdlib -march=rv32ima_zba_zbb_zicsr_zifencei ;;
-    esac
     # shellcheck disable=SC2046  # flags are words
-    "$cc" -march=rv32i -mabi=ilp32 --specs=picolibc.specs -nostartfiles -T "$here/link.ld" -Wl,-z,max-page-size=4 \
-        -I "$here" "$@" "$source" $(flags_of "$source") -o "$elf.$$" || { rm -f "$elf.$$"; exit 1; }
-    mv "$elf.$$" "$elf"
+    [ "$name" = io ] || fresh "$elf" "$source" || build "$elf" "$source" $(flags_of "$source") || exit 1
 done
