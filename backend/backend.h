@@ -236,20 +236,32 @@ Node g_input(Net *n, NodeKind kind, uint32_t port, uint32_t bit, int32_t lo, int
 void g_and_lits(const Net *n, Lit l, bool (*keep)(const Net *, Lit, void *), void *ctx, Lit **out, uint32_t *nout);
 /* Bits of every op reachable from the roots: bits[ref] is an array of op width literals, or NULL. `read` supplies the bits of READ ops,
  * `token` those of TOKEN ops. */
+struct Idle;
 typedef struct {
     Lit **bits;
 } BitMap;
-BitMap g_blast(Net *n, const Ref *roots, unsigned nroots, Lit *(*read)(Net *, Ref, BitMap *, void *), void *ctx);
+BitMap g_blast(Net *n, const Ref *roots, unsigned nroots, Lit *(*read)(Net *, Ref, BitMap *, void *), void *ctx, const struct Idle *idle);
+/* idle.c: conditions, known early, without which nobody looks at a value. */
+struct Idle *idle_find(const Circuit *c);
 /* macros.c: arithmetic over literals */
 void m_add(Net *n, unsigned w, const Lit *a, const Lit *b, Lit cin, Lit *sum, Span span);
 Lit m_less(Net *n, unsigned w, const Lit *a, const Lit *b, Span span);      /* unsigned a < b */
 Lit m_equal(Net *n, unsigned w, const Lit *a, const Lit *b, Span span);
 Lit m_sum_equal(Net *n, unsigned w, const Lit *a, const Lit *b, const Lit *t, Span span); /* a + b == t, no carry chain */
 void m_shift(Net *n, unsigned w, const Lit *a, unsigned nw, const Lit *amount, OpKind kind, Lit *out);
-void m_mul(Net *n, unsigned w, const Lit *a, const Lit *b, Lit *out, Span span);
+/* sums.c: a * y, or y where a is NULL; of w literals each; negated when s is 1; of no interest while gate is 0. */
+typedef struct {
+    const Lit *a, *y;
+    Lit s, gate;
+} SumTerm;
+/* Sets the gates of the terms of op r. */
+void idle_hold(Net *n, const struct Idle *idle, Ref r, Lit *const *bits, SumTerm *t, unsigned nt);
+/* The sum of the terms modulo 2^w: four levels above a product of bits, two above words. */
+void m_sum(Net *n, unsigned w, const SumTerm *t, unsigned nt, Lit *out, Span span);
 
 /* ---- map.c ---- */
 void map_label(Net *n, Node from);   /* labels every node from `from` on; ports must have their homes */
+void map_label_new(Net *n);           /* from the first on that has no label */
 void map_label_one(Net *n, Node i);
 int map_lit_label(const Net *n, Lit l);
 void map_cover(Net *n, const Lit *roots, unsigned nroots, int last_time);

@@ -15,6 +15,8 @@ typedef struct {
     BitMap *m;
     Lit *(*read)(Net *, Ref, BitMap *, void *);
     void *ctx;
+    bool *product; /* per op: a MUL, or a sum with one in it */
+    const struct Idle *idle;
 } Blast;
 
 static Lit *arg(const Blast *b, Ref r, unsigned i) { return b->m->bits[arg_at(b->c, r, i)]; }
@@ -68,16 +70,65 @@ static Lit compare(const Blast *b, Ref r, const Op *o)
     return m_equal(b->n, w, x, y, o->span);
 }
 
+/* ---- sums with products: one carry chain for all of their terms ---- */
+
+enum { MOST_TERMS = 12 };
+
+static bool is_sum(OpKind k) { return k == OP_ADD || k == OP_SUB; }
+
+/* r = s ? -y : y as `if s { -y } else { y }` writes it: y, and s or its complement. */
+static bool is_signed_by(const Blast *b, Ref r, Ref *y, Lit *s)
+{
+    const Circuit *c = b->c;
+    if (op_at(c, r)->kind != OP_MUX) return false;
+    for (unsigned k = 1; k <= 2; k++) {
+        Ref neg = arg_at(c, r, k), pos = arg_at(c, r, 3 - k);
+        uint64_t zero;
+        if (op_at(c, neg)->kind != OP_SUB || arg_at(c, neg, 1) != pos || !ir_is_const(c, arg_at(c, neg, 0), &zero) || zero) continue;
+        *y = pos;
+        *s = b->m->bits[arg_at(c, r, 0)][0] ^ (k == 2);
+        return true;
+    }
+    return false;
+}
+
+typedef VEC(SumTerm) Terms;
+
+static void collect_terms(const Blast *b, Ref r, Lit s, Terms *t)
+{
+    const Circuit *c = b->c;
+    OpKind k = (OpKind)op_at(c, r)->kind;
+    Lit own = LIT0;
+    if (is_sum(k) && t->n < MOST_TERMS) {
+        collect_terms(b, arg_at(c, r, 0), s, t);
+        collect_terms(b, arg_at(c, r, 1), k == OP_SUB ? lit_not(s) : s, t);
+    } else if (k == OP_MUL) {
+        Ref x = arg_at(c, r, 0), y = arg_at(c, r, 1);
+        if (is_signed_by(b, x, &x, &own)) x ^= y, y ^= x, x ^= y;
+        else is_signed_by(b, y, &y, &own);
+        vec_push(t, ((SumTerm){b->m->bits[x], b->m->bits[y], own ^ s, LIT1}));
+    } else {
+        is_signed_by(b, r, &r, &own);
+        vec_push(t, ((SumTerm){NULL, b->m->bits[r], own ^ s, LIT1}));
+    }
+}
+
 static void arithmetic(const Blast *b, Ref r, const Op *o, Lit *out)
 {
     Lit inv[64];
+    if (b->product[r]) {
+        Terms t = {0};
+        collect_terms(b, r, LIT0, &t);
+        idle_hold(b->n, b->idle, r, b->m->bits, t.data, t.n);
+        m_sum(b->n, o->width, t.data, t.n, out, o->span);
+        return;
+    }
     switch (o->kind) {
     case OP_ADD: m_add(b->n, o->width, arg(b, r, 0), arg(b, r, 1), LIT0, out, o->span); return;
     case OP_SUB:
         not_all(o->width, arg(b, r, 1), inv);
         m_add(b->n, o->width, arg(b, r, 0), inv, LIT1, out, o->span);
         return;
-    case OP_MUL: m_mul(b->n, o->width, arg(b, r, 0), arg(b, r, 1), out, o->span); return;
     default: m_shift(b->n, o->width, arg(b, r, 0), arg_width(b, r, 1), arg(b, r, 1), o->kind, out);
     }
 }
@@ -119,16 +170,18 @@ static Lit *blast_op(const Blast *b, Ref r)
     return out;
 }
 
-BitMap g_blast(Net *n, const Ref *roots, unsigned nroots, Lit *(*read)(Net *, Ref, BitMap *, void *), void *ctx)
+BitMap g_blast(Net *n, const Ref *roots, unsigned nroots, Lit *(*read)(Net *, Ref, BitMap *, void *), void *ctx, const struct Idle *idle)
 {
     const Circuit *c = n->c;
     bool *live = xalloc(c->ops.n + 1);
     BitMap m = {xalloc(c->ops.n * sizeof *m.bits)};
-    Blast b = {n, c, &m, read, ctx};
+    Blast b = {n, c, &m, read, ctx, xalloc(c->ops.n), idle};
     mark(c, live, roots, nroots);
     for (Ref r = 1; r < c->ops.n; r++) {
         if (!live[r]) continue;
         Node from = n->nodes.n;
+        OpKind k = (OpKind)op_at(c, r)->kind;
+        b.product[r] = k == OP_MUL || (is_sum(k) && (b.product[arg_at(c, r, 0)] || b.product[arg_at(c, r, 1)]));
         m.bits[r] = blast_op(&b, r);
         for (Node i = from; i < n->nodes.n; i++)
             if (!n->nodes.data[i].span.line) n->nodes.data[i].span = op_at(c, r)->span;

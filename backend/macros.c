@@ -6,10 +6,10 @@
  * digits of a + ~b has the sign of a - b.
  * Bound: |S_k| < 2^k, at most 2^MAX_SPAN digits wide in one step, so that bf16 (8 significant bits) keeps it exact; wider sums
  * take one level more (group carries). */
-#include "backend.h"
+#include "macros.h"
 #include <string.h>
 
-enum { DIGIT = 4, MAX_SPAN = 8 };
+enum { MAX_SPAN = 8 };
 
 /* [L >= 1] as an Expr over the leaves of L, for L with maximum `max` >= 1. */
 static Expr step1(const Net *n, Lin l)
@@ -42,15 +42,11 @@ static Expr lut(Lin s, int lo, int hi, const int *f)
     return e;
 }
 
-/* The node of bit or digit function `fn` of s; constants come back as node 0 with *k set. */
-typedef int (*DigitFn)(int v, int arg);
 static int fn_bit(int v, int i) { return v >> i & 1; }
 static int fn_flip(int v, int i) { return ((v + 1) >> i & 1) - (v >> i & 1); }
 static int fn_gen(int v, int full) { return v < full ? 0 : v == full ? 1 : 2; }
-static int fn_radix4(int v, int i) { return v >> (2 * i) & 3; }
-static int fn_zero(int v, int arg) { (void)arg; return v == 0; }
 
-static Lin lut_node(Net *n, Lin s, DigitFn fn, int arg, Span span)
+Lin m_table(Net *n, Lin s, DigitFn fn, int arg, Span span)
 {
     int64_t lo, hi;
     lin_range(n, s, &lo, &hi);
@@ -96,24 +92,23 @@ static Lin carry_form(Net *n, const Lin *e, unsigned k, Span span)
     Lin s = lin_const(0);
     for (unsigned g = 0; g * MAX_SPAN < k; g++) {
         unsigned to = (g + 1) * MAX_SPAN < k ? (g + 1) * MAX_SPAN : k;
-        s = lin_add(s, lut_node(n, span_sum(e, g * MAX_SPAN, to), fn_clip, 0, span), 1 << g);
+        s = lin_add(s, m_table(n, span_sum(e, g * MAX_SPAN, to), fn_clip, 0, span), 1 << g);
         s.k -= 1 << g;
     }
     return s;
 }
 
-/* Digits with partial sums form[k][i] (the digit's bits 0..i and everything below in it) to the w bits of the sum. */
-static void finish(Net *n, unsigned w, Lin (*form)[DIGIT], Lit *sum, Span span)
+void m_finish(Net *n, unsigned w, Lin (*form)[DIGIT], Lit *sum, Span span)
 {
     unsigned nd = (w + DIGIT - 1) / DIGIT;
     Lin *e = xalloc(nd * sizeof *e);
     for (unsigned k = 0; k < nd; k++) {
         unsigned bits = k == nd - 1 ? w - k * DIGIT : DIGIT;
-        if (k + 1 < nd) e[k] = lut_node(n, form[k][DIGIT - 1], fn_gen, (1 << DIGIT) - 1, span);
+        if (k + 1 < nd) e[k] = m_table(n, form[k][DIGIT - 1], fn_gen, (1 << DIGIT) - 1, span);
         Expr carry = k ? step1(n, carry_form(n, e, k, span)) : expr_lin(lin_const(0));
         for (unsigned i = 0; i < bits; i++) {
-            Lin y = lut_node(n, form[k][i], fn_bit, (int)i, span);
-            Lin u = lut_node(n, form[k][i], fn_flip, (int)i, span);
+            Lin y = m_table(n, form[k][i], fn_bit, (int)i, span);
+            Lin u = m_table(n, form[k][i], fn_flip, (int)i, span);
             Expr x;
             if (!expr_mul(n, carry, expr_lin(u), 8, &x)) die("carry times flip");
             x = expr_add(n, expr_lin(y), x, 1);
@@ -131,7 +126,7 @@ void m_add(Net *n, unsigned w, const Lit *a, const Lit *b, Lit cin, Lit *sum, Sp
         s = lin_add(s, lin_lit(a[i]), 1 << j);
         form[k][j] = lin_add(s, lin_lit(b[i]), 1 << j);
     }
-    finish(n, w, form, sum, span);
+    m_finish(n, w, form, sum, span);
 }
 
 /* Carry states of a + ~b: their S has the sign of a - b. */
@@ -146,7 +141,7 @@ static Lin difference_form(Net *n, unsigned w, const Lit *a, const Lit *b, Span 
             s = lin_add(s, lin_lit(a[k * DIGIT + j]), 1 << j);
             s = lin_add(s, lin_lit(lit_not(b[k * DIGIT + j])), 1 << j);
         }
-        e[k] = lut_node(n, s, fn_gen, (1 << bits) - 1, span);
+        e[k] = m_table(n, s, fn_gen, (1 << bits) - 1, span);
     }
     return carry_form(n, e, nd, span);
 }
@@ -199,9 +194,9 @@ Lit m_sum_equal(Net *n, unsigned w, const Lit *a, const Lit *b, const Lit *t, Sp
             d = lin_add(d, lin_lit(b[k * DIGIT + j]), 1 << j);
             d = lin_add(d, lin_lit(t[k * DIGIT + j]), -(1 << j));
         }
-        good = g_and(n, good, lit_not(as_lit(n, lut_node(n, d, fn_bad, 0, span), span)));
-        link = lin_add(link, lin_add(lut_node(n, d, fn_cin, 0, span), out, -1), 1 << k);
-        out = lut_node(n, d, fn_cout, 0, span);
+        good = g_and(n, good, lit_not(as_lit(n, m_table(n, d, fn_bad, 0, span), span)));
+        link = lin_add(link, lin_add(m_table(n, d, fn_cin, 0, span), out, -1), 1 << k);
+        out = m_table(n, d, fn_cout, 0, span);
     }
     Expr ne = expr_add(n, step1(n, link), step1(n, lin_add(lin_const(0), link, -1)), 1);
     return g_and(n, good, expr_lit(n, expr_not(ne), span));
@@ -240,91 +235,4 @@ void m_shift(Net *n, unsigned w, const Lit *a, unsigned nw, const Lit *amount, O
         }
         out[i] = g_psum(n, cv, p / 2);
     }
-}
-
-/* Radix-4 digit i of a; the top digit of an odd width has one bit. */
-static Lin radix4(unsigned w, const Lit *a, unsigned i)
-{
-    Lin d = 2 * i < w ? lin_lit(a[2 * i]) : lin_const(0);
-    return 2 * i + 1 < w ? lin_add(d, lin_lit(a[2 * i + 1]), 2) : d;
-}
-
-/* Operands that are sign or zero extensions: the effective width, and the literal that fills the rest. */
-static unsigned effective(unsigned w, const Lit *a, Lit *fill)
-{
-    unsigned e = w;
-    while (e > 1 && a[e - 2] == a[w - 1]) e--;
-    *fill = a[w - 1];
-    if (*fill == LIT0) return e - 1 ? e - 1 : 1;
-    return e == w ? w : e; /* e bits, of which the top one is the sign: value = low - fill * 2^e when fill is set */
-}
-
-/* Column sums of a*b modulo 2^w: units relu(digit of a) * (digit of b); signed operands: a = A - fill*2^e, and subtracting b * 2^e
- * is adding its complement from column e on, plus 1 there. */
-void m_mul(Net *n, unsigned w, const Lit *a, const Lit *b, Lit *out, Span span)
-{
-    unsigned nd = (w + 1) / 2;
-    Lit fa, fb;
-    unsigned ea = effective(w, a, &fa), eb = effective(w, b, &fb);
-    bool sa = fa != LIT0 && ea < w, sb = fb != LIT0 && eb < w;
-    if ((sa && ea % 2) || (sb && eb % 2)) sa = sb = false, ea = eb = w;
-    Expr *col = xalloc((nd + 1) * sizeof *col);
-    for (unsigned k = 0; k <= nd; k++) col[k] = expr_lin(lin_const(0));
-    for (unsigned i = 0; 2 * i < ea; i++)
-        for (unsigned j = 0; 2 * j < eb && i + j < nd; j++) {
-            Lin x = radix4(ea, a, i), y = radix4(eb, b, j);
-            Expr p;
-            if (x.n && y.n) {
-                int64_t lo, hi;
-                lin_range(n, x, &lo, &hi);
-                Term *t = xalloc(sizeof *t);
-                *t = term_core(x, (int32_t)hi, 1);
-                t->up = y;
-                p = (Expr){lin_const(0), 1, t};
-            } else if (!expr_mul(n, expr_lin(x), expr_lin(y), 4, &p)) die("digit product");
-            col[i + j] = expr_add(n, col[i + j], p, 1);
-        }
-    struct { bool on; Lit fill; const Lit *v; unsigned at, ev; Lit vf; bool vs; } corr[2] = {
-        {sa, fa, b, ea, eb, fb, sb}, {sb, fb, a, eb, ea, fa, sa}};
-    for (int s = 0; s < 2; s++) {
-        if (!corr[s].on) continue;
-        /* minus fill * v * 2^at, v = low ev bits (its own sign part falls outside, or is counted once by the other row). */
-        for (unsigned j = 0; corr[s].at / 2 + j < nd; j++) {
-            Lin d = lin_add(lin_const(3), radix4(corr[s].ev, corr[s].v, j), -1), f = lin_lit(corr[s].fill);
-            Expr p;
-            if (!expr_mul(n, expr_lin(f), expr_lin(d), 4, &p)) die("correction");
-            col[corr[s].at / 2 + j] = expr_add(n, col[corr[s].at / 2 + j], p, 1);
-        }
-        col[corr[s].at / 2] = expr_add(n, col[corr[s].at / 2], expr_lin(lin_lit(corr[s].fill)), 1);
-    }
-    if (sa && sb && ea + eb < w) { /* + fa fb 2^(ea+eb) */
-        Expr p;
-        if (!expr_mul(n, expr_lin(lin_lit(fa)), expr_lin(lin_lit(fb)), 4, &p)) die("sign product");
-        if ((ea + eb) % 2) die("odd sign product column");
-        col[(ea + eb) / 2] = expr_add(n, col[(ea + eb) / 2], p, 1);
-    }
-    Lin *c = xalloc((nd + 1) * sizeof *c), *d = xalloc((nd + 1) * sizeof *d), *f = xalloc((nd + 2) * sizeof *f);
-    for (unsigned k = 0; k < nd; k++) {
-        if (!col[k].n) { c[k] = col[k].lin; continue; }
-        int64_t hi = col[k].lin.k, lo, h;
-        lin_range(n, col[k].lin, &lo, &hi);
-        for (uint32_t t = 0; t < col[k].n; t++) {
-            lin_range(n, col[k].t[t].up, &lo, &h);
-            hi += (int64_t)col[k].t[t].coef * (col[k].t[t].cmax ? col[k].t[t].cmax : 1) * h;
-        }
-        c[k] = lin_node(g_expr(n, col[k], 0, (int32_t)hi, span), 1);
-    }
-    for (unsigned k = 0; k < nd; k++) { /* columns to radix-4 digits: D_k <= 3 per contributing column */
-        d[k] = lin_const(0);
-        for (unsigned m = 0; m < 5 && m <= k; m++) d[k] = lin_add(d[k], lut_node(n, c[k - m], fn_radix4, (int)m, span), 1);
-    }
-    for (unsigned k = 0; k <= nd; k++) { /* again: E_k = D_k mod 4 + D_k-1 / 4 + D_k-2 / 16 */
-        f[k] = lin_const(0);
-        for (unsigned m = 0; m < 3 && m <= k && k < nd; m++) f[k] = lin_add(f[k], lut_node(n, d[k - m], fn_radix4, (int)m, span), 1);
-    }
-    Lin(*form)[DIGIT] = xalloc((w / DIGIT + 1) * sizeof *form);
-    for (unsigned k = 0; k * DIGIT < w; k++)
-        for (unsigned i = 0; i < DIGIT; i++) form[k][i] = lin_add(f[2 * k], f[2 * k + 1], 4);
-    finish(n, w, form, out, span);
-    (void)fn_zero;
 }

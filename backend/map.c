@@ -122,6 +122,13 @@ void map_label(Net *n, Node from)
     for (Node i = from; i < n->nodes.n; i++) map_label_one(n, i);
 }
 
+void map_label_new(Net *n)
+{
+    Node from = n->nodes.n;
+    while (from > 1 && n->nodes.data[from - 1].label == INT32_MIN) from--;
+    map_label(n, from);
+}
+
 /* ---- covering ---- */
 
 static void require_lin(Net *n, Lin l, int t)
@@ -143,7 +150,7 @@ static void require_expr(Net *n, Expr e, int t)
 }
 
 /* Where time allows, compute a gate from its operands as they stand rather than swallowing them: cheaper when they are needed anyway. */
-static void choose(Net *n, NodeInfo *x)
+static void choose(Net *n, NodeInfo *x, const uint32_t *uses)
 {
     x->time = x->label;
     x->impl = x->fast;
@@ -153,18 +160,28 @@ static void choose(Net *n, NodeInfo *x)
     int late = next_mlp(t);
     Expr slow;
     if (late == x->label || late > x->need || !define(n, x, late, &slow)) return;
-    uint32_t cost = slow.n + 1;
+    double cost = slow.n + 1;
     for (uint32_t k = 0; k < x->nargs; k++) {
         const NodeInfo *a = &n->nodes.data[lit_node(x->args[k])];
-        if (a->label == x->label && a->need == INT32_MAX) cost += a->fast.n;
+        if (a->label == x->label && a->need == INT32_MAX) cost += (double)a->fast.n / uses[lit_node(x->args[k])];
     }
     if (cost >= x->fast.n) return;
     x->time = late;
     x->impl = slow;
 }
 
+/* How many gates take each node as an operand: they share what it costs. */
+static uint32_t *count_uses(const Net *n)
+{
+    uint32_t *uses = xalloc(n->nodes.n * sizeof *uses);
+    for (Node i = 1; i < n->nodes.n; i++)
+        for (uint32_t k = 0; k < n->nodes.data[i].nargs; k++) uses[lit_node(n->nodes.data[i].args[k])]++;
+    return uses;
+}
+
 void map_cover(Net *n, const Lit *roots, unsigned nroots, int last_time)
 {
+    const uint32_t *uses = count_uses(n);
     for (Node i = 0; i < n->nodes.n; i++) n->nodes.data[i].need = INT32_MAX, n->nodes.data[i].time = -2;
     for (unsigned i = 0; i < nroots; i++) require_lin(n, lin_lit(roots[i]), last_time);
     for (uint32_t p = 0; p < n->ports.n; p++) {
@@ -194,7 +211,7 @@ void map_cover(Net *n, const Lit *roots, unsigned nroots, int last_time)
             x->time = x->label;
             continue;
         }
-        choose(n, x);
+        choose(n, x, uses);
         require_expr(n, x->impl, x->time - 1);
     }
 }

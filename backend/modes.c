@@ -240,7 +240,7 @@ void modes_build(Modes *m, const Ref *roots, unsigned nroots)
     m->attention = xalloc(MAX_LAYERS);
     m->deltanet = xalloc(MAX_LAYERS);
     m->deltanet[0] = true;
-    m->bits = g_blast(m->net, roots, nroots, read_port, m);
+    m->bits = g_blast(m->net, roots, nroots, read_port, m, m->idle);
     map_label(m->net, m->labelled);
     m->labelled = m->net->nodes.n;
 }
@@ -353,6 +353,7 @@ static void try_tap(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
 Modes modes_choose(Circuit *c, const Target *target)
 {
     Modes m = {.c = c, .target = target, .mode = xalloc((c->states.n + 1) * sizeof(int)), .min_home = xalloc((c->states.n + 1) * sizeof(int))};
+    m.idle = idle_find(c);
     for (uint32_t s = 0; s < c->states.n; s++) {
         m.mode[s] = c->states.data[s].kind == ST_HOST ? MODE_HOST : write_of(c, s) ? MODE_FED : MODE_CONST;
         /* layer 0 holds the stage registers that the others are written from, by steps and by loading */
@@ -367,7 +368,8 @@ Modes modes_choose(Circuit *c, const Target *target)
     static const StateKind order[] = {ST_MEM, ST_FILE, ST_REG};
     for (unsigned k = 0; k < 3; k++)
         for (uint32_t s = 0; s < c->states.n; s++)
-            if (c->states.data[s].kind == order[k] && m.mode[s] == MODE_FED && !c->states.data[s].hidden) try_direct(&m, s, roots, nroots);
+            if (c->states.data[s].kind == order[k] && m.mode[s] == MODE_FED && (!c->states.data[s].hidden || c->states.data[s].forward))
+                try_direct(&m, s, roots, nroots);
     for (uint32_t s = 0; s < c->states.n; s++)
         if (m.mode[s] == MODE_FED && c->states.data[s].rows <= target->dk) try_tap(&m, s, roots, nroots);
     return m;

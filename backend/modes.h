@@ -19,6 +19,7 @@ typedef struct {
     const Target *target;
     bool *attention, *deltanet; /* per layer: which kind of block stands there (neither yet: open) */
     uint32_t *keys, *shared; /* per layer: key heads in use by addressed ports; value heads in key heads of one constant row */
+    const struct Idle *idle;
     int depth;            /* latest time of anything that a step must say or write */
     const char *error;    /* what the target's heads cannot hold, or NULL */
 } Modes;

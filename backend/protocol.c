@@ -78,7 +78,8 @@ static void packed_field(Protocol *p, bool hidden)
         const State *s = &c->states.data[w.state];
         if (s->kind != ST_REG || p->m->mode[w.state] != MODE_FED || s->width > SMALL_REG || s->hidden != hidden) continue;
         if (f.width + s->width > p->payload) continue; /* does not fit: a field of its own */
-        f.need = ir_or(c, f.need, ir_and(c, w.en, differs(c, w.data, ir_read(c, w.state, 0, w.span))));
+        Ref change = hidden ? ir_const(c, 1, 1) : differs(c, w.data, ir_read(c, w.state, 0, w.span)); /* a loop's counter always changes */
+        f.need = ir_or(c, f.need, ir_and(c, w.en, change));
         Ref v = next_value(c, &w);
         f.bits = f.bits ? ir_cat2(c, v, f.bits) : v;
         f.width += s->width;

@@ -481,6 +481,7 @@ static void function(Check *c, Node *n)
 }
 
 /* The fields that an instruction leaves open are names in its body. */
+/* Fields that are fixed have names too: their value is read from the word, so that instructions which differ in them share circuits. */
 static void instruction(Check *c, Node *n)
 {
     const Node *format = n->a->decl;
@@ -489,7 +490,6 @@ static void instruction(Check *c, Node *n)
     for (uint32_t i = 0; i < format->list.n; i++) {
         bool seen = false;
         for (uint32_t j = 0; j < i; j++) seen |= format->list.data[j]->name == format->list.data[i]->name;
-        for (uint32_t j = 0; j < n->list.n; j++) seen |= n->list.data[j]->name == format->list.data[i]->name;
         if (!seen) declare(c, format->list.data[i], LOCAL_VALUE);
     }
     block(c, n->c);

@@ -53,22 +53,24 @@ static bool fix_field(Elab *e, Instr *in, const Node *format, const Node *fix)
     return false;
 }
 
+/* The field whose first piece is number i of the format. */
+static InstrField field_at(const Node *format, uint32_t i)
+{
+    const Node *p = format->list.data[i];
+    FieldPiece *pieces = xalloc((format->list.n + 1) * sizeof *pieces);
+    InstrField f = { p->name, field_width(format, p->name), pieces, 0 };
+    for (uint32_t j = i; j < format->list.n; j++) {
+        const Node *q = format->list.data[j];
+        if (q->name == p->name) pieces[f.npieces++] = (FieldPiece){ (uint8_t)q->value, (uint8_t)q->low, (uint8_t)q->at };
+    }
+    return f;
+}
+
 static void open_fields(Instr *in, const Node *instr, const Node *format)
 {
     InstrField *fields = xalloc((format->list.n + 1) * sizeof *fields);
-    FieldPiece *pieces = xalloc((format->list.n + 1) * sizeof *pieces);
-    for (uint32_t i = 0; i < format->list.n; i++) {
-        const Node *p = format->list.data[i];
-        if (fix_of(instr, p->name) || !first_piece(format, i)) continue;
-        InstrField *f = &fields[in->nfields++];
-        *f = (InstrField){ p->name, field_width(format, p->name), pieces, 0 };
-        for (uint32_t j = i; j < format->list.n; j++) {
-            const Node *q = format->list.data[j];
-            if (q->name == p->name)
-                pieces[f->npieces++] = (FieldPiece){ (uint8_t)q->value, (uint8_t)q->low, (uint8_t)q->at };
-        }
-        pieces += f->npieces;
-    }
+    for (uint32_t i = 0; i < format->list.n; i++)
+        if (!fix_of(instr, format->list.data[i]->name) && first_piece(format, i)) fields[in->nfields++] = field_at(format, i);
     in->fields = fields;
 }
 
@@ -134,11 +136,16 @@ static Ref field_value(Elab *e, const InstrField *f, Ref word)
     return value;
 }
 
-static void run_instr(Elab *e, Node *n, const Instr *in, Ref word, Span call)
+/* A fixed field too is read from the word: instructions that differ in nothing else become one circuit. */
+static void run_instr(Elab *e, Node *n, Ref word, Span call)
 {
+    const Node *format = n->a->decl;
     frame_push(e, n, call);
-    for (unsigned i = 0; i < in->nfields; i++)
-        local_add(e, in->fields[i].name, bits_val(e, field_value(e, &in->fields[i], word)), NULL);
+    for (uint32_t i = 0; i < format->list.n; i++) {
+        if (!first_piece(format, i)) continue;
+        InstrField f = field_at(format, i);
+        local_add(e, f.name, bits_val(e, field_value(e, &f, word)), NULL);
+    }
     exec_block(e, n->c);
     frame_pop(e);
 }
@@ -174,12 +181,11 @@ static void execute_all(Elab *e, const Node *n, Ref word)
     for (uint32_t i = 0; i < e->p->members.n && !e->stop; i++) {
         Node *m = e->p->members.data[i];
         if (m->kind != N_INSTR || m->a->decl->at != width) continue;
-        const Instr *in = &e->d->instrs.data[m->at - 1];
-        cond[count] = instr_cond(e, in, m, word);
+        cond[count] = instr_cond(e, &e->d->instrs.data[m->at - 1], m, word);
         uint64_t k;
         if (!ir_is_const(e->c, cond[count], &k) || k) {
             e->path = path_child(e, saved, cond[count], group, count);
-            run_instr(e, m, in, word, n->span);
+            run_instr(e, m, word, n->span);
             e->path = saved;
         }
         count++;
