@@ -244,7 +244,8 @@ BitMap g_blast(Net *n, const Ref *roots, unsigned nroots, Lit *(*read)(Net *, Re
 /* idle.c: conditions, known early, without which nobody looks at a value. */
 struct Idle *idle_find(const Circuit *c);
 /* macros.c: arithmetic over literals */
-void m_add(Net *n, unsigned w, const Lit *a, const Lit *b, Lit cin, Lit *sum, Span span);
+/* a + b + cin; of no interest while gate is 0. */
+void m_add(Net *n, unsigned w, const Lit *a, const Lit *b, Lit cin, Lit gate, Lit *sum, Span span);
 Lit m_less(Net *n, unsigned w, const Lit *a, const Lit *b, Span span);      /* unsigned a < b */
 Lit m_equal(Net *n, unsigned w, const Lit *a, const Lit *b, Span span);
 Lit m_sum_equal(Net *n, unsigned w, const Lit *a, const Lit *b, const Lit *t, Span span); /* a + b == t, no carry chain */
@@ -254,8 +255,9 @@ typedef struct {
     const Lit *a, *y;
     Lit s, gate;
 } SumTerm;
-/* Sets the gates of the terms of op r. */
-void idle_hold(Net *n, const struct Idle *idle, Ref r, Lit *const *bits, SumTerm *t, unsigned nt);
+/* A condition without which nobody looks at op r, not later than the words `by` of w bits (latest: not later than the latest of their bits; else
+ * the earliest); LIT1: none is known. */
+Lit idle_gate(Net *n, const struct Idle *idle, Ref r, Lit *const *bits, const Lit *const *by, unsigned words, unsigned w, bool latest);
 /* The sum of the terms modulo 2^w: four levels above a product of bits, two above words. */
 void m_sum(Net *n, unsigned w, const SumTerm *t, unsigned nt, Lit *out, Span span);
 

@@ -72,7 +72,7 @@ static Lit compare(const Blast *b, Ref r, const Op *o)
 
 /* ---- sums with products: one carry chain for all of their terms ---- */
 
-enum { MOST_TERMS = 12 };
+enum { MOST_TERMS = 12, WIDE = 8 /* bits of a sum that is worth a gate */ };
 
 static bool is_sum(OpKind k) { return k == OP_ADD || k == OP_SUB; }
 
@@ -119,15 +119,19 @@ static void arithmetic(const Blast *b, Ref r, const Op *o, Lit *out)
     if (b->product[r]) {
         Terms t = {0};
         collect_terms(b, r, LIT0, &t);
-        idle_hold(b->n, b->idle, r, b->m->bits, t.data, t.n);
+        const Lit *by[2 * MOST_TERMS + 4];
+        for (uint32_t i = 0; i < t.n; i++) by[2 * i] = t.data[i].a, by[2 * i + 1] = t.data[i].y;
+        Lit gate = idle_gate(b->n, b->idle, r, b->m->bits, by, 2 * t.n, o->width, false);
+        for (uint32_t i = 0; i < t.n; i++) t.data[i].gate = gate;
         m_sum(b->n, o->width, t.data, t.n, out, o->span);
         return;
     }
+    Lit gate = is_sum((OpKind)o->kind) && o->width >= WIDE ? idle_gate(b->n, b->idle, r, b->m->bits, (const Lit *[]){arg(b, r, 0), arg(b, r, 1)}, 2, o->width, true) : LIT1;
     switch (o->kind) {
-    case OP_ADD: m_add(b->n, o->width, arg(b, r, 0), arg(b, r, 1), LIT0, out, o->span); return;
+    case OP_ADD: m_add(b->n, o->width, arg(b, r, 0), arg(b, r, 1), LIT0, gate, out, o->span); return;
     case OP_SUB:
         not_all(o->width, arg(b, r, 1), inv);
-        m_add(b->n, o->width, arg(b, r, 0), inv, LIT1, out, o->span);
+        m_add(b->n, o->width, arg(b, r, 0), inv, LIT1, gate, out, o->span);
         return;
     default: m_shift(b->n, o->width, arg(b, r, 0), arg_width(b, r, 1), arg(b, r, 1), o->kind, out);
     }

@@ -5,7 +5,7 @@
 
 /* Every scale of the numerics, with the inequality that it must satisfy (dsl/numerics.md derives them). */
 enum {
-    LOG2_SCALE = 20,   /* pilots are p * 2^K: sum of squares of all data < 2^-25 * D * 4^K (float32), and < 2^-9 of it (bf16) */
+    LOG2_SCALE = 24,   /* pilots are p * 2^K: sum of squares of all data < 2^-25 * D * 4^K (float32), and < 2^-9 of it (bf16) */
     GATE = 256,        /* G: a gate that is off is at most -G, and silu(-x) is exactly 0 for x >= 88.73 (104 for every formula in use) */
     HOT = 128,         /* keys, values, beta logits: HOT >= 104 as above, and a power of two >= 8 so that l2norm gives exactly 1 */
     LOG2_PILOT = 30,   /* value pilots P: data energy of a row < 2^-25 P^2 */

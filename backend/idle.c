@@ -12,14 +12,28 @@ struct Idle {
 struct Idle *idle_find(const Circuit *c)
 {
     struct Idle *i = xalloc(sizeof *i);
-    *i = (struct Idle){c->ops.n, observe_values(c, OBSERVE_KEEP)};
+    *i = (struct Idle){c->ops.n, observe_values(c, OBSERVE_IDLE)};
     return i;
 }
 
-static Lit idle_gate(Net *n, const struct Idle *idle, Ref r, Lit *const *bits, int limit)
+/* The latest or earliest time of the bits that are no constants. */
+static int time_limit(const Net *n, const Lit *const *by, unsigned words, unsigned w, bool latest)
+{
+    int t = latest ? -1 : INT32_MAX;
+    for (unsigned k = 0; k < words; k++)
+        for (unsigned i = 0; by[k] && i < w; i++) {
+            int x = map_lit_label(n, by[k][i]);
+            if (lit_node(by[k][i]) && (latest ? x > t : x < t)) t = x;
+        }
+    return t;
+}
+
+Lit idle_gate(Net *n, const struct Idle *idle, Ref r, Lit *const *bits, const Lit *const *by, unsigned words, unsigned w, bool latest)
 {
     Lit g = LIT1;
     if (!idle || r >= idle->n || idle->at[r].all) return g;
+    map_label_new(n);
+    int limit = time_limit(n, by, words, w, latest);
     for (uint32_t i = 0; i < idle->at[r].n; i++) {
         uint32_t l = idle->at[r].lit[i];
         Ref x = lit_ref(l);
@@ -29,21 +43,4 @@ static Lit idle_gate(Net *n, const struct Idle *idle, Ref r, Lit *const *bits, i
         if (map_lit_label(n, with) <= limit) g = with;
     }
     return g;
-}
-
-/* The earliest time of a bit of the word that is no constant, or t if that is earlier. */
-static int word_label(const Net *n, unsigned w, const Lit *a, int t)
-{
-    for (unsigned i = 0; a && i < w; i++)
-        if (lit_node(a[i]) && map_lit_label(n, a[i]) < t) t = map_lit_label(n, a[i]);
-    return t;
-}
-
-void idle_hold(Net *n, const struct Idle *idle, Ref r, Lit *const *bits, SumTerm *t, unsigned nt)
-{
-    int limit = INT32_MAX;
-    map_label_new(n);
-    for (unsigned i = 0; i < nt; i++) limit = word_label(n, op_at(n->c, r)->width, t[i].y, word_label(n, op_at(n->c, r)->width, t[i].a, limit));
-    Lit g = idle_gate(n, idle, r, bits, limit);
-    for (unsigned i = 0; i < nt; i++) t[i].gate = g;
 }

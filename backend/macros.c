@@ -46,7 +46,17 @@ static int fn_bit(int v, int i) { return v >> i & 1; }
 static int fn_flip(int v, int i) { return ((v + 1) >> i & 1) - (v >> i & 1); }
 static int fn_gen(int v, int full) { return v < full ? 0 : v == full ? 1 : 2; }
 
-Lin m_table(Net *n, Lin s, DigitFn fn, int arg, Span span)
+/* e where the gate is 1, else 0. */
+static Expr gated(const Net *n, Expr e, Lit gate)
+{
+    Expr r;
+    if (gate == LIT1) return e;
+    if (!expr_mul(n, e, expr_lin(lin_lit(gate)), 4096, &r)) die("gate of a table");
+    return r;
+}
+
+/* The table, and 0 while the gate is 0; where it is its argument or constant, that. */
+static Lin gated_table(Net *n, Lin s, DigitFn fn, int arg, Lit gate, Span span)
 {
     int64_t lo, hi;
     lin_range(n, s, &lo, &hi);
@@ -59,8 +69,12 @@ Lin m_table(Net *n, Lin s, DigitFn fn, int arg, Span span)
     }
     if (min == max) return lin_const(min);
     if (s.n == 1 && s.t[0].coef == 1 && s.k == 0 && lo == 0 && hi == 1 && f[0] == 0 && f[1] == 1) return s;
-    return lin_node(g_expr(n, lut(s, (int)lo, (int)hi, f), min, max, span), 1);
+    Expr e = gated(n, lut(s, (int)lo, (int)hi, f), gate);
+    if (gate != LIT1) min = min > 0 ? 0 : min, max = max < 0 ? 0 : max;
+    return lin_node(g_expr(n, e, min, max, span), 1);
 }
+
+Lin m_table(Net *n, Lin s, DigitFn fn, int arg, Span span) { return gated_table(n, s, fn, arg, LIT1, span); }
 
 static Lit as_lit(Net *n, Lin l, Span span)
 {
@@ -98,17 +112,17 @@ static Lin carry_form(Net *n, const Lin *e, unsigned k, Span span)
     return s;
 }
 
-void m_finish(Net *n, unsigned w, Lin (*form)[DIGIT], Lit *sum, Span span)
+void m_finish(Net *n, unsigned w, Lin (*form)[DIGIT], Lit gate, Lit *sum, Span span)
 {
     unsigned nd = (w + DIGIT - 1) / DIGIT;
     Lin *e = xalloc(nd * sizeof *e);
     for (unsigned k = 0; k < nd; k++) {
         unsigned bits = k == nd - 1 ? w - k * DIGIT : DIGIT;
-        if (k + 1 < nd) e[k] = m_table(n, form[k][DIGIT - 1], fn_gen, (1 << DIGIT) - 1, span);
+        if (k + 1 < nd) e[k] = gated_table(n, form[k][DIGIT - 1], fn_gen, (1 << DIGIT) - 1, gate, span);
         Expr carry = k ? step1(n, carry_form(n, e, k, span)) : expr_lin(lin_const(0));
         for (unsigned i = 0; i < bits; i++) {
-            Lin y = m_table(n, form[k][i], fn_bit, (int)i, span);
-            Lin u = m_table(n, form[k][i], fn_flip, (int)i, span);
+            Lin y = gated_table(n, form[k][i], fn_bit, (int)i, gate, span);
+            Lin u = gated_table(n, form[k][i], fn_flip, (int)i, gate, span);
             Expr x;
             if (!expr_mul(n, carry, expr_lin(u), 8, &x)) die("carry times flip");
             x = expr_add(n, expr_lin(y), x, 1);
@@ -117,7 +131,7 @@ void m_finish(Net *n, unsigned w, Lin (*form)[DIGIT], Lit *sum, Span span)
     }
 }
 
-void m_add(Net *n, unsigned w, const Lit *a, const Lit *b, Lit cin, Lit *sum, Span span)
+void m_add(Net *n, unsigned w, const Lit *a, const Lit *b, Lit cin, Lit gate, Lit *sum, Span span)
 {
     Lin(*form)[DIGIT] = xalloc((w / DIGIT + 1) * sizeof *form);
     for (unsigned i = 0; i < w; i++) {
@@ -126,7 +140,7 @@ void m_add(Net *n, unsigned w, const Lit *a, const Lit *b, Lit cin, Lit *sum, Sp
         s = lin_add(s, lin_lit(a[i]), 1 << j);
         form[k][j] = lin_add(s, lin_lit(b[i]), 1 << j);
     }
-    m_finish(n, w, form, sum, span);
+    m_finish(n, w, form, gate, sum, span);
 }
 
 /* Carry states of a + ~b: their S has the sign of a - b. */
@@ -182,7 +196,7 @@ Lit m_sum_equal(Net *n, unsigned w, const Lit *a, const Lit *b, const Lit *t, Sp
 {
     if (w % DIGIT || w / DIGIT > MAX_SPAN) {
         Lit *s = xalloc(w * sizeof *s);
-        m_add(n, w, a, b, LIT0, s, span);
+        m_add(n, w, a, b, LIT0, LIT1, s, span);
         return m_equal(n, w, s, t, span);
     }
     Lin link = lin_const(0), out = lin_const(0);

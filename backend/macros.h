@@ -9,5 +9,5 @@ enum { DIGIT = 4 }; /* bits of a digit of a sum */
 typedef int (*DigitFn)(int v, int arg);
 Lin m_table(Net *n, Lin s, DigitFn fn, int arg, Span span);
 /* Digits with partial sums form[k][i] (bits 0..i of the digit, at most 30) to the w bits of the sum: two levels. */
-void m_finish(Net *n, unsigned w, Lin (*form)[DIGIT], Lit *sum, Span span);
+void m_finish(Net *n, unsigned w, Lin (*form)[DIGIT], Lit gate, Lit *sum, Span span);
 #endif

@@ -213,7 +213,7 @@ static void finish(Sum *s, Lit *out)
         if (h && !small) f = lin_add(f, high_of(s, v[h - 1]), 1);
         for (unsigned i = 0; i < DIGIT; i++) form[h][i] = f;
     }
-    m_finish(n, s->w, form, out, s->span);
+    m_finish(n, s->w, form, LIT1, out, s->span);
 }
 
 /* False when a column would become too large. */
@@ -260,5 +260,5 @@ void m_sum(Net *n, unsigned w, const SumTerm *t, unsigned nt, Lit *out, Span spa
     Lit *x = xalloc(w * sizeof *x), *y = xalloc(w * sizeof *y);
     m_sum(n, w, t, nt / 2, x, span);
     m_sum(n, w, t + nt / 2, nt - nt / 2, y, span);
-    m_add(n, w, x, y, LIT0, out, span);
+    m_add(n, w, x, y, LIT0, LIT1, out, span);
 }

@@ -45,6 +45,7 @@ bool litset_has(const LitSet *s, Lit l);
 Lit lit_of(const Circuit *c, Ref r, bool neg);
 typedef enum {
     OBSERVE_KEEP,    /* for replacing a value where it is not observed, see ports.c */
+    OBSERVE_IDLE,    /* the same, and knows more */
     OBSERVE_SIMPLIFY /* for simplifying a value under the literals, see assume.c */
 } ObserveUse;
 /* What is true whenever the value of an op matters, for every op. */
