@@ -77,9 +77,9 @@ static void exec_if(Elab *e, const Node *n)
         return;
     }
     Path *saved = e->path, *start[2], *end[2];
-    uint32_t returns = e->frame->returns.n;
-    exec_arm(e, n->b, saved, c, 0, 0, &start[0], &end[0]);
-    exec_arm(e, n->c, saved, ir_not(e->c, c), 0, 0, &start[1], &end[1]);
+    uint32_t returns = e->frame->returns.n, group = ++e->groups;
+    exec_arm(e, n->b, saved, c, group, 0, &start[0], &end[0]);
+    exec_arm(e, n->c, saved, ir_not(e->c, c), group, 1, &start[1], &end[1]);
     e->path = path_join(e, saved, start, end, 2, returns);
 }
 

@@ -392,7 +392,7 @@ static void named_mutations(Model *m)
     with_element(m, &m->layer[0].t[T_POST_NORM], (int32_t)m->pilot[0], 0.25f, "a gain of a pilot");
     with_element(m, &m->layer[0].t[T_NORM], 0, m->layer[0].t[T_NORM].fill * 1.5f, "a gain of linear_attn.norm");
     with_element(m, &m->layer[0].t[T_DT_BIAS], 0, 0, "a decay");
-    with_element(m, &m->layer[0].t[T_A], 0, 1e9f, "a decay from the stream");
+    with_element(m, &m->layer[0].t[T_A], 0, 1e12f, "a decay from the stream");
     float *v = thaw(&m->embed_kind);
     for (uint32_t i = 0; i < m->embed_kind.n; i++)
         if ((uint32_t)m->embed_kind.col[i] == m->pilot[0]) {
