@@ -15,6 +15,22 @@ static char *netlist_text(const Circuit *c)
     return text;
 }
 
+/* DeltaNet writes before it reads, which is what a forward element wants, if it is written directly; where it cannot be, its reads are
+ * given the write by logic, and the modes are chosen again. */
+static Modes *choose_modes(Circuit *c, const Target *t)
+{
+    Modes *m = xalloc(sizeof *m);
+    bool *late = xalloc(c->states.n + 1), any;
+    do {
+        care_simplify(c);
+        *m = modes_choose(c, t);
+        any = false;
+        for (uint32_t s = 0; s < c->states.n; s++) any |= late[s] = c->states.data[s].forward && m->mode[s] == MODE_FED;
+        if (any) c = circuit_optimize(circuit_bypass(c, late));
+    } while (any);
+    return m;
+}
+
 Build build_protocol(Circuit *c, const BuildOptions *o)
 {
     Build b = {.options = *o};
@@ -27,9 +43,7 @@ Build build_protocol(Circuit *c, const BuildOptions *o)
         b.error = xfmt("line %u: %s is in attention, where a memory can only be read", c->writes.data[i].span.line, s->name);
         return b;
     }
-    care_simplify(c);
-    b.modes = xalloc(sizeof *b.modes);
-    *b.modes = modes_choose(c, opt->target);
+    b.modes = choose_modes(c, opt->target);
     if ((b.error = b.modes->error)) return b;
     b.protocol = protocol_derive(b.modes, opt);
     if (opt->vocab && b.protocol->vocab > opt->vocab) {

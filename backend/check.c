@@ -15,6 +15,7 @@ typedef struct {
     uint32_t at;     /* next token to compare */
     uint64_t steps;
     bool pending, terminal; /* the evaluated step has not been committed; it ends the run */
+    bool answered;          /* the host has spoken since: the step's last token has been fed */
 } Check;
 
 static bool chip_options(const Model *m, BuildOptions *o, char **err)
@@ -50,7 +51,7 @@ static bool begin(void *ctx, const Model *m, const Image *image, char **err)
     c->build = build_protocol(net, &o);
     if (c->build.error) return fail(err, "%s: %s", m->path, c->build.error);
     if (!same_kinds(m, c->build.protocol, err)) return false;
-    c->sim = sim_new(net, image);
+    c->sim = sim_new(c->build.modes->c, image);
     encode_watch(c->build.protocol, c->sim);
     return true;
 }
@@ -78,15 +79,10 @@ static const char *token_text(const Check *c, uint32_t token)
     return xfmt("%u, no kind", token);
 }
 
+/* A step that ends the run says nothing else: what it would have fed back does not happen. */
 static void commit(Check *c)
 {
-    if (!c->pending) return;
-    const Modes *m = c->build.modes;
-    bool *skip = xrealloc(NULL, m->c->states.n + 1);
-    /* a step that ends the run says nothing else: what it would have fed back does not happen */
-    for (uint32_t s = 0; s < m->c->states.n; s++) skip[s] = c->terminal && m->mode[s] != MODE_DIRECT;
-    sim_commit(c->sim, skip);
-    free(skip);
+    if (c->pending) encode_commit(c->build.protocol, c->sim, c->terminal);
     c->pending = false;
 }
 
@@ -102,6 +98,7 @@ static int judge(void *ctx, Machine *mc, uint32_t token)
         c->steps += retired;
         c->terminal = encode_step(c->build.protocol, c->sim, &c->expected);
         c->pending = true;
+        c->answered = false;
     }
     uint32_t want = c->expected.data[c->at++];
     if (want == token) return 0;
@@ -118,20 +115,31 @@ static void host_input(void *ctx, Machine *mc, uint32_t token)
     Check *c = ctx;
     const Protocol *p = c->build.protocol;
     commit(c);
+    c->answered = true;
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
         if (x->role == ROLE_INPUT && token - x->base < 1u << x->width) sim_set(c->sim, (uint32_t)(-2 - x->field), 0, token - x->base);
     }
 }
 
-/* Everything that the machine holds, in every copy. A run that was stopped between two steps has not yet fed its last token back. */
+/* A run that was stopped between two steps has not yet fed its last token back. In the pass that reads it the next step's direct writes
+ * happen too. */
+static void settle(Check *c, Machine *mc)
+{
+    commit(c);
+    if (c->terminal || c->answered || !c->expected.n || c->at != c->expected.n) return;
+    machine_feed(mc, c->expected.data[c->at - 1]);
+    sim_eval(c->sim, NULL, NULL);
+    encode_commit(c->build.protocol, c->sim, true);
+}
+
+/* Everything that the machine holds, in every copy. */
 static int end(void *ctx, Machine *mc)
 {
     Check *c = ctx;
     const Circuit *n = c->build.modes->c;
     const Model *m = machine_model(mc);
-    commit(c);
-    if (!c->terminal && c->expected.n && c->at == c->expected.n) machine_feed(mc, c->expected.data[c->at - 1]);
+    settle(c, mc);
     for (uint32_t s = 0; s < n->states.n; s++)
         for (uint32_t r = 0; m->state[s].ncopies && r < n->states.data[s].rows; r++) {
             uint64_t v = 0, want = sim_get(c->sim, s, r);

@@ -1,6 +1,7 @@
 /* encode.c: one evaluated step as tokens. Written from the description of the protocol, not from the pass circuit that protocol.c builds, so
  * that each checks the other. */
 #include "encode.h"
+#include <stdlib.h>
 
 void encode_watch(const Protocol *p, Sim *s)
 {
@@ -76,4 +77,13 @@ bool encode_step(const Protocol *p, const Sim *s, Tokens *out)
         for (uint32_t k = 0; k < p->kinds.n; k++)
             if (p->kinds.data[k].role == ROLE_TRACE && p->kinds.data[k].field < 0) put(p, out, k, 0);
     return false;
+}
+
+void encode_commit(const Protocol *p, Sim *s, bool direct_only)
+{
+    const Modes *m = p->m;
+    bool *skip = xrealloc(NULL, m->c->states.n + 1);
+    for (uint32_t i = 0; i < m->c->states.n; i++) skip[i] = direct_only && m->mode[i] != MODE_DIRECT;
+    sim_commit(s, skip);
+    free(skip);
 }

@@ -8,4 +8,7 @@ typedef VEC(uint32_t) Tokens;
 void encode_watch(const Protocol *p, Sim *s);
 /* Appends the tokens of the step that s has just evaluated (sim_eval). True when the last one ends the run. */
 bool encode_step(const Protocol *p, const Sim *s, Tokens *out);
+/* The step's writes. What the machine does of them by the time that its last token is fed back is told by `direct_only`: of a step that ends
+ * the run, and of the step after the last, only those that cost no token happen. */
+void encode_commit(const Protocol *p, Sim *s, bool direct_only);
 #endif

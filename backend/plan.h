@@ -72,5 +72,10 @@ uint32_t plansim_step(PlanSim *s, uint32_t token);
 typedef void PlanProbe(void *ctx, int layer, const char *what, const double *channels);
 void plansim_probe(PlanSim *s, PlanProbe *probe, void *ctx);
 uint64_t plansim_get(const PlanSim *s, uint32_t state, uint32_t row);
+/* For a run from another state: forgets every token (rows stay); sets a row in every copy; has every copy this value? A hard-wired
+ * row keeps its value. */
+void plansim_clear(PlanSim *s);
+void plansim_set(PlanSim *s, uint32_t state, uint32_t row, uint64_t value);
+bool plansim_holds(const PlanSim *s, uint32_t state, uint32_t row, uint64_t value);
 const Kind *plan_kind(const Plan *p, uint32_t token, uint32_t *payload);
 #endif

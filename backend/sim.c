@@ -230,11 +230,42 @@ void plansim_probe(PlanSim *s, PlanProbe *probe, void *ctx)
     s->probe_ctx = ctx;
 }
 
+static bool is_copy(const PlanSim *s, uint32_t port, uint32_t state)
+{
+    const Port *q = s->p->ports.data[port].port;
+    return (q->kind == PORT_STATE || q->kind == PORT_ROM) && q->state == state;
+}
+
 uint64_t plansim_get(const PlanSim *s, uint32_t state, uint32_t row)
 {
-    for (uint32_t i = 0; i < s->p->ports.n; i++) {
-        const Port *q = s->p->ports.data[i].port;
-        if ((q->kind == PORT_STATE || q->kind == PORT_ROM) && q->state == state) return s->port[i].row[row];
-    }
+    for (uint32_t i = 0; i < s->p->ports.n; i++)
+        if (is_copy(s, i, state)) return s->port[i].row[row];
     die("state %u has no copy", state);
+}
+
+void plansim_clear(PlanSim *s)
+{
+    s->now = 0;
+    for (uint32_t i = 0; i < s->p->ports.n; i++) {
+        PortKind kind = s->p->ports.data[i].port->kind;
+        memset(s->port[i].hist, 0, TAPS * s->port[i].nhist * sizeof *s->port[i].hist);
+        if (kind == PORT_STAGE || kind == PORT_LATCH) memset(s->port[i].row, 0, s->p->ports.data[i].port->rows * sizeof *s->port[i].row);
+    }
+}
+
+static bool is_hard(const State *st, uint32_t row) { return st->has_hard && row == st->hard_row; }
+
+void plansim_set(PlanSim *s, uint32_t state, uint32_t row, uint64_t value)
+{
+    if (is_hard(&s->p->net->c->states.data[state], row)) return;
+    for (uint32_t i = 0; i < s->p->ports.n; i++)
+        if (is_copy(s, i, state)) s->port[i].row[row] = value;
+}
+
+bool plansim_holds(const PlanSim *s, uint32_t state, uint32_t row, uint64_t value)
+{
+    if (is_hard(&s->p->net->c->states.data[state], row)) return true;
+    for (uint32_t i = 0; i < s->p->ports.n; i++)
+        if (is_copy(s, i, state) && s->port[i].row[row] != value) return false;
+    return true;
 }

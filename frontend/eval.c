@@ -270,6 +270,12 @@ void sim_commit(Sim *s, const bool *skip)
     }
 }
 
+void sim_undo(Sim *s)
+{
+    for (uint32_t i = s->changes.n; i-- > 0;) put(s, s->changes.data[i].state, s->changes.data[i].row, s->changes.data[i].old);
+    s->changes.n = 0;
+}
+
 uint32_t sim_eval(Sim *s, const Event **events, bool *retired)
 {
     const Circuit *c = s->c;

@@ -148,6 +148,10 @@ const char *op_check(const Circuit *c, OpKind kind, unsigned width, uint64_t imm
 /* Runs all passes in place until nothing changes; the table of passes is in passes.c. Returns the circuit that replaces c. */
 Circuit *circuit_optimize(Circuit *c);
 
+/* ---- bypass.c ---- */
+/* A circuit in which the marked forward states are ordinary ones, and their reads choose between the row and this step's write. */
+Circuit *circuit_bypass(Circuit *c, const bool *which);
+
 /* ---- eval.c: the first oracle ---- */
 typedef struct {
     EmitRole role;
@@ -173,6 +177,8 @@ uint32_t sim_step(Sim *s, const Event **events, bool *retired);
 /* The two halves of a step: everything but the writes; and the writes, except of the states that skip (may be NULL) marks. */
 uint32_t sim_eval(Sim *s, const Event **events, bool *retired);
 void sim_commit(Sim *s, const bool *skip);
+/* Takes back the writes since the last sim_eval. */
+void sim_undo(Sim *s);
 /* Keeps the value of op r up to date even if nothing of the step needs it. Before the first step or between steps. */
 void sim_watch(Sim *s, Ref r);
 uint64_t sim_value(const Sim *s, Ref r);                      /* an op's value in the last step; cheap if watched */
