@@ -159,6 +159,7 @@ typedef struct {
     unsigned set;        /* which set of output payload channels */
 } Kind;
 
+enum { FIELD_PARTS = 3 }; /* each of at most 64 bits */
 /* What a step may have to say: the data of a fed-back write, or the payload of an emit. */
 typedef struct {
     const char *name;
@@ -166,8 +167,8 @@ typedef struct {
     uint32_t index;      /* of the write or emit in the circuit */
     bool tail;           /* the last field, written at layer 0 */
     Ref need;            /* 1 bit */
-    Ref bits;            /* value, width bits */
-    unsigned width, with_index, with_lanes; /* from the low end: row index, lane mask, data */
+    Ref part[FIELD_PARTS]; /* what it says, from the low end: row index, lane mask, data, where they are said; 0: nothing */
+    unsigned width, with_index, with_lanes; /* of all; of the index and the mask, 0: not said */
     bool data_tap;       /* the data are not in the token: the write port takes the previous pass's value */
     unsigned nchunks, *chunk_lo, *chunk_width; /* chunk 0 is the lowest; said low first, the tail's high first */
     unsigned nforms;     /* short forms: the bits above chunk 0 have one of these values */

@@ -25,7 +25,7 @@ static Modes *choose_modes(Circuit *c, const Target *t)
         care_simplify(c);
         *m = modes_choose(c, t);
         any = false;
-        for (uint32_t s = 0; s < c->states.n; s++) any |= late[s] = c->states.data[s].forward && m->mode[s] == MODE_FED;
+        for (uint32_t s = 0; s < c->states.n; s++) any |= late[s] = c->states.data[s].forward && (m->mode[s] == MODE_FED || m->mode[s] == MODE_TAIL);
         if (any) c = circuit_optimize(circuit_bypass(c, late));
     } while (any);
     return m;

@@ -7,12 +7,28 @@ void encode_watch(const Protocol *p, Sim *s)
 {
     for (uint32_t f = 0; f < p->fields.n; f++) {
         sim_watch(s, p->fields.data[f].need);
-        sim_watch(s, p->fields.data[f].bits);
+        for (unsigned i = 0; i < FIELD_PARTS; i++) sim_watch(s, p->fields.data[f].part[i]);
     }
     sim_watch(s, p->m->c->retire);
 }
 
 static bool needed(const Protocol *p, const Sim *s, uint32_t f) { return sim_value(s, p->fields.data[f].need); }
+
+/* Bits [lo, lo + width) of what a field says; width <= 64. */
+static uint64_t said(const Protocol *p, const Sim *s, const Field *f, unsigned lo, unsigned width)
+{
+    uint64_t v = 0;
+    unsigned at = 0;
+    for (unsigned i = 0; i < FIELD_PARTS && f->part[i] && at < lo + width; i++) {
+        unsigned w = op_at(p->m->c, f->part[i])->width;
+        if (at + w > lo) {
+            uint64_t x = sim_value(s, f->part[i]);
+            v |= at >= lo ? x << (at - lo) : x >> (lo - at);
+        }
+        at += w;
+    }
+    return v & mask64(width);
+}
 
 static uint32_t find(const Protocol *p, uint32_t f, int chunk, int form, bool last, bool hold)
 {
@@ -40,20 +56,19 @@ static void encode_tail(const Protocol *p, uint32_t f, uint64_t bits, uint64_t o
 static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more, Tokens *out)
 {
     const Field *x = &p->fields.data[f];
-    uint64_t bits = x->bits ? sim_value(s, x->bits) : 0;
     if (x->tail) {
-        encode_tail(p, f, bits, sim_get(s, (uint32_t)p->m->tail, 0), out);
+        encode_tail(p, f, said(p, s, x, 0, x->width), sim_get(s, (uint32_t)p->m->tail, 0), out);
         return;
     }
     for (unsigned g = 0; g < x->nforms; g++)
-        if (bits >> x->chunk_width[0] == x->form[g]) {
-            put(p, out, find(p, f, 0, (int)g, !more, false), bits);
+        if (said(p, s, x, x->chunk_width[0], x->width - x->chunk_width[0]) == x->form[g]) {
+            put(p, out, find(p, f, 0, (int)g, !more, false), said(p, s, x, 0, x->chunk_width[0]));
             return;
         }
     bool inner = x->loop && p->m->c->retire && !sim_value(s, p->m->c->retire);
     for (unsigned j = 0; j < x->nchunks; j++) {
         bool final = j + 1 == x->nchunks;
-        put(p, out, find(p, f, x->emit ? 0 : (int)j, x->emit ? -1 : -1, final && !more, final && inner), bits >> x->chunk_lo[j]);
+        put(p, out, find(p, f, (int)j, -1, final && !more, final && inner), said(p, s, x, x->chunk_lo[j], x->chunk_width[j]));
     }
 }
 
@@ -61,7 +76,7 @@ bool encode_step(const Protocol *p, const Sim *s, Tokens *out)
 {
     for (uint32_t f = 0; f < p->first_normal; f++)
         if (needed(p, s, f)) { /* a fault: nothing else is said */
-            put(p, out, find(p, f, 0, -1, true, false), p->fields.data[f].bits ? sim_value(s, p->fields.data[f].bits) : 0);
+            put(p, out, find(p, f, 0, -1, true, false), said(p, s, &p->fields.data[f], 0, p->fields.data[f].width));
             return true;
         }
     uint32_t before = out->n, last = 0;

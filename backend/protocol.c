@@ -47,7 +47,8 @@ static Ref differs(Circuit *c, Ref a, Ref b)
 
 static Ref next_value(Circuit *c, const Write *w)
 {
-    return ir_mux(c, w->en, w->data, ir_read(c, w->state, 0, w->span));
+    Ref old = ir_read(c, w->state, 0, w->span);
+    return ir_mux(c, w->en, ir_lanes(c, w->lanes, c->states.data[w->state].lane, w->data, old), old);
 }
 
 static Field *add_field(Protocol *p, Field f)
@@ -63,7 +64,7 @@ static void emit_fields(Protocol *p, EmitRole role)
         const Emit *e = &c->emits.data[i];
         if (e->role != role) continue;
         bool pay = e->payload && (role == EMIT_OUTPUT || role == EMIT_EXIT);
-        add_field(p, (Field){.name = e->name, .emit = true, .late = true, .index = i, .need = e->en, .bits = pay ? e->payload : 0,
+        add_field(p, (Field){.name = e->name, .emit = true, .late = true, .index = i, .need = e->en, .part = {pay ? e->payload : 0},
                              .width = pay ? op_at(c, e->payload)->width : 0});
     }
 }
@@ -81,7 +82,7 @@ static void packed_field(Protocol *p, bool hidden)
         Ref change = hidden ? ir_const(c, 1, 1) : differs(c, w.data, ir_read(c, w.state, 0, w.span)); /* a loop's counter always changes */
         f.need = ir_or(c, f.need, ir_and(c, w.en, change));
         Ref v = next_value(c, &w);
-        f.bits = f.bits ? ir_cat2(c, v, f.bits) : v;
+        f.part[0] = f.part[0] ? ir_cat2(c, v, f.part[0]) : v;
         f.width += s->width;
         vec_push(&f.regs, i);
         p->packed[i] = true;
@@ -100,17 +101,12 @@ static void write_field(Protocol *p, uint32_t i)
     bool loads = state_is_filled(s);
     bool addr_tap = !w.index || (!loads && label_of(m, w.index) < before && s->rows <= p->group_rows && (!w.lanes || label_of(m, w.lanes) < 0));
     bool data_tap = !loads && label_of(m, w.data) < before;
-    if (!addr_tap) {
-        f.with_index = op_at(c, w.index)->width;
-        f.bits = w.index;
-    }
-    if (w.lanes) {
-        f.with_lanes = op_at(c, w.lanes)->width;
-        f.bits = f.bits ? ir_cat2(c, w.lanes, f.bits) : w.lanes;
-    }
     f.data_tap = data_tap;
-    if (!data_tap) f.bits = f.bits ? ir_cat2(c, w.data, f.bits) : w.data;
-    f.width = f.bits ? op_at(c, f.bits)->width : 0;
+    unsigned n = 0;
+    if (!addr_tap) f.part[n++] = w.index, f.with_index = op_at(c, w.index)->width;
+    if (w.lanes) f.part[n++] = w.lanes, f.with_lanes = op_at(c, w.lanes)->width;
+    if (!data_tap) f.part[n++] = w.data;
+    for (unsigned i = 0; i < n; i++) f.width += op_at(c, f.part[i])->width;
     add_field(p, f);
 }
 
@@ -119,9 +115,9 @@ static void tail_field(Protocol *p)
     Modes *m = p->m;
     Circuit *c = m->c;
     const Write *w = write_of(c, (uint32_t)m->tail);
-    Field f = {.name = c->states.data[m->tail].name, .index = (uint32_t)(w - c->writes.data), .tail = true, .bits = next_value(c, w)};
+    Field f = {.name = c->states.data[m->tail].name, .index = (uint32_t)(w - c->writes.data), .tail = true, .part = {next_value(c, w)}};
     w = write_of(c, (uint32_t)m->tail);
-    f.width = op_at(c, f.bits)->width;
+    f.width = op_at(c, f.part[0])->width;
     f.need = w->en;
     if (m->tail_adv) { /* silent only while it advances inside its count */
         Ref old = ir_read(c, (uint32_t)m->tail, 0, w->span), full = ir_const(c, 1, 1);
@@ -379,6 +375,21 @@ static Ref none_after(Protocol *p, uint32_t f)
     return r;
 }
 
+/* Bits [lo, lo + width) of what a field says. */
+static Ref field_slice(Circuit *c, const Field *f, unsigned lo, unsigned width)
+{
+    Ref all = 0;
+    for (unsigned i = 0, at = 0; i < FIELD_PARTS && f->part[i]; i++) {
+        unsigned w = op_at(c, f->part[i])->width, from = lo > at ? lo : at, to = lo + width < at + w ? lo + width : at + w;
+        if (from < to) {
+            Ref piece = ir_slice(c, f->part[i], from - at, to - from);
+            all = all ? ir_cat2(c, piece, all) : piece;
+        }
+        at += w;
+    }
+    return all;
+}
+
 static Ref matches(Circuit *c, Ref bits, unsigned lo, unsigned width, uint64_t value)
 {
     Ref r = ir_const(c, 1, 1);
@@ -393,18 +404,18 @@ static Ref matches(Circuit *c, Ref bits, unsigned lo, unsigned width, uint64_t v
 static Ref tail_upper_same(Protocol *p, const Field *f)
 {
     Circuit *c = p->m->c;
-    Ref old = ir_read(c, (uint32_t)p->m->tail, 0, (Span){0}), x = ir_xor(c, f->bits, old), r = ir_const(c, 1, 1);
+    Ref old = ir_read(c, (uint32_t)p->m->tail, 0, (Span){0}), x = ir_xor(c, f->part[0], old), r = ir_const(c, 1, 1);
     for (unsigned i = f->chunk_width[0]; i < f->width; i++) r = ir_and(c, r, ir_not(c, ir_slice(c, x, i, 1)));
     return r;
 }
 
-static void say(Protocol *p, unsigned set, Ref cond, Ref bits, unsigned lo, unsigned width)
+static void say(Protocol *p, unsigned set, Ref cond, const Field *f, unsigned lo, unsigned width)
 {
     Circuit *c = p->m->c;
     if (!width) return;
     if (width > p->set_width[set]) p->set_width[set] = width;
     vec_push(&p->said[set], cond);
-    vec_push(&p->said[set], ir_slice(c, bits, lo, width));
+    vec_push(&p->said[set], field_slice(c, f, lo, width));
 }
 
 static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
@@ -413,12 +424,12 @@ static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
     const Field *f = &p->fields.data[fi];
     bool final = j + 1 == f->nchunks, whole = final;
     Ref last = none_after(p, fi), rest = emit;
-    say(p, f->late ? SET_FLAGS : SET_FIELDS, emit, f->bits, f->chunk_lo[j], f->chunk_width[j]);
+    say(p, f->late ? SET_FLAGS : SET_FIELDS, emit, f, f->chunk_lo[j], f->chunk_width[j]);
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
         if (x->field != (int)fi || x->chunk != (int)j) continue;
         if (x->form >= 0) {
-            Ref m = ir_and(c, emit, matches(c, f->bits, f->chunk_width[0], f->width - f->chunk_width[0], f->form[x->form]));
+            Ref m = ir_and(c, emit, matches(c, f->part[0], f->chunk_width[0], f->width - f->chunk_width[0], f->form[x->form]));
             p->kind_ref[k] = ir_and(c, m, x->last ? last : ir_not(c, last));
             rest = ir_and(c, rest, ir_not(c, m));
         } else if (f->tail) p->kind_ref[k] = emit;
@@ -462,7 +473,7 @@ static void emit_conditions(Protocol *p, uint32_t fi)
         const Kind *x = &p->kinds.data[k];
         if (x->field != (int)fi) continue;
         p->kind_ref[k] = ends ? on : ir_and(c, on, x->last ? last : ir_not(c, last));
-        if (k && p->kinds.data[k - 1].field != (int)fi) say(p, x->set, on, f->bits, 0, f->width);
+        if (k && p->kinds.data[k - 1].field != (int)fi) say(p, x->set, on, f, 0, f->width);
     }
 }
 

@@ -23,20 +23,6 @@ static Ref goes_to(Rebuild *b, const State *s, const Write *w, Ref row)
     return hit;
 }
 
-/* The row after the write: lane by lane. */
-static Ref merged(Rebuild *b, const State *s, const Write *w, Ref hit, Ref old)
-{
-    Circuit *c = b->to;
-    Ref data = rebuild_value(b, w->data), lanes = w->lanes ? rebuild_value(b, w->lanes) : 0, all = 0;
-    if (!lanes) return ir_mux(c, hit, data, old);
-    for (unsigned lo = 0; lo < s->width; lo += s->lane) {
-        Ref on = ir_and(c, hit, ir_slice(c, lanes, lo / s->lane, 1));
-        Ref lane = ir_mux(c, on, ir_slice(c, data, lo, s->lane), ir_slice(c, old, lo, s->lane));
-        all = all ? ir_cat2(c, lane, all) : lane;
-    }
-    return all;
-}
-
 static Ref make(Rebuild *b, Ref r, const Ref *args)
 {
     const Bypass *x = b->ctx;
@@ -45,7 +31,8 @@ static Ref make(Rebuild *b, Ref r, const Ref *args)
     if (op->kind != OP_READ || !x->which[op->imm] || !x->write[op->imm]) return old;
     const State *s = &b->from->states.data[op->imm];
     const Write *w = x->write[op->imm];
-    return merged(b, s, w, goes_to(b, s, w, op->nargs ? args[0] : 0), old);
+    Ref hit = goes_to(b, s, w, op->nargs ? args[0] : 0);
+    return ir_mux(b->to, hit, ir_lanes(b->to, rebuild_value(b, w->lanes), s->lane, rebuild_value(b, w->data), old), old);
 }
 
 Circuit *circuit_bypass(Circuit *c, const bool *which)

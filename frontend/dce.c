@@ -1,11 +1,21 @@
 /* dce.c: the only pass that deletes: values that no write, emit or `retire` needs, writes and emits that are never
- * enabled, and writes to hidden registers that nothing reads. State elements stay, read or not: the host sees them. */
+ * enabled, writes to hidden registers that nothing reads, and writes that would go to a hard-wired row or to none. State elements stay, read or not: the host sees them. */
 #include "passes.h"
 
 static bool enabled(const Circuit *c, Ref en)
 {
     uint64_t k;
     return en && !(ir_is_const(c, en, &k) && !k);
+}
+
+static bool has_effect(const Circuit *c, const Write *w)
+{
+    const State *s = &c->states.data[w->state];
+    uint64_t row = 0;
+    if (!enabled(c, w->en)) return false;
+    if (!w->data || (s->kind != ST_REG && !w->index)) return false; /* not made */
+    if (w->index && !ir_is_const(c, w->index, &row)) return true;
+    return row < s->rows && !(s->has_hard && row == s->hard_row);
 }
 
 /* Marks what the live ones need. True when that reaches a READ of a hidden register whose write was not needed yet. */
@@ -32,18 +42,18 @@ static bool *find_live(const Circuit *c, bool *read)
     do {
         for (uint32_t i = 0; i < c->writes.n; i++) {
             const Write *w = &c->writes.data[i];
-            if (read[w->state] && enabled(c, w->en)) live[w->en] = live[w->index] = live[w->data] = live[w->lanes] = true;
+            if (read[w->state] && has_effect(c, w)) live[w->en] = live[w->index] = live[w->data] = live[w->lanes] = true;
         }
     } while (spread(c, live, read));
     return live;
 }
 
-/* Also those whose enable was never made, or folded to 0 just now. */
+/* Also those whose enable was never made, or folded just now. */
 static void drop_disabled(Circuit *c, const bool *read)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->writes.n; i++)
-        if (read[c->writes.data[i].state] && enabled(c, c->writes.data[i].en)) c->writes.data[n++] = c->writes.data[i];
+        if (read[c->writes.data[i].state] && has_effect(c, &c->writes.data[i])) c->writes.data[n++] = c->writes.data[i];
     c->writes.n = n;
     n = 0;
     for (uint32_t i = 0; i < c->emits.n; i++)

@@ -487,7 +487,8 @@ static Ref fold_read(Circuit *c, const Request *q)
 {
     const State *s = &c->states.data[q->imm];
     uint64_t row;
-    if (!q->nargs || !ir_is_const(c, q->args[0], &row)) return 0;
+    if (!q->nargs) return s->has_hard ? ir_const(c, q->width, s->hard_value) : 0;
+    if (!ir_is_const(c, q->args[0], &row)) return 0;
     if (row >= s->rows) return ir_const(c, q->width, 0);
     return s->has_hard && row == s->hard_row ? ir_const(c, q->width, s->hard_value) : 0;
 }

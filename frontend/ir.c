@@ -187,5 +187,16 @@ Ref ir_cat2(Circuit *c, Ref hi, Ref lo)
     return build2(c, OP_CAT, op_at(c, hi)->width + op_at(c, lo)->width, hi, lo);
 }
 
+Ref ir_lanes(Circuit *c, Ref lanes, unsigned lane, Ref data, Ref old)
+{
+    Ref all = 0;
+    if (!lanes) return data;
+    for (unsigned lo = 0, width = op_at(c, data)->width; lo < width; lo += lane) {
+        Ref l = ir_mux(c, ir_slice(c, lanes, lo / lane, 1), ir_slice(c, data, lo, lane), ir_slice(c, old, lo, lane));
+        all = all ? ir_cat2(c, l, all) : l;
+    }
+    return all;
+}
+
 Ref ir_zext(Circuit *c, Ref a, unsigned width) { return build(c, OP_ZEXT, width, 0, 1, &a); }
 Ref ir_sext(Circuit *c, Ref a, unsigned width) { return build(c, OP_SEXT, width, 0, 1, &a); }

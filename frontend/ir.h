@@ -106,6 +106,8 @@ Ref ir_slice(Circuit *c, Ref a, unsigned lo, unsigned width);
 Ref ir_cat2(Circuit *c, Ref hi, Ref lo);
 Ref ir_zext(Circuit *c, Ref a, unsigned width); /* also the identity when the width is the same */
 Ref ir_sext(Circuit *c, Ref a, unsigned width);
+/* old, with the lanes whose bit in `lanes` is set (0: all of them) taken from data. */
+Ref ir_lanes(Circuit *c, Ref lanes, unsigned lane, Ref data, Ref old);
 bool ir_is_const(const Circuit *c, Ref r, uint64_t *value);
 /* Appends (or finds) the op exactly as given, without folding or checks: for text.c and for ir_op itself.
  * `args` must not point into the circuit. */

@@ -1,0 +1,208 @@
+/* machine_random.c: random circuits compiled to chips. From random states the plan simulator and the sparse back end (some chips also the
+ * dense one) must say, token by token, what the interpreter does, and must hold the same states afterwards, in every copy.
+ *   machine_random [FIRST_SEED [COUNT]] */
+#include "../../backend/build.h"
+#include "../../backend/encode.h"
+#include "../../runtime/runtime.h"
+#include "netlistgen.h"
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { COUNT = 150, BATCH = 10, STARTS = 4, STEPS = 12 };
+
+typedef struct {
+    uint64_t seed, chips, refused, layers, steps, tokens;
+} Totals;
+
+static Totals *totals;
+
+/* One chip and everything that runs it. */
+typedef struct {
+    Build build;
+    Model *model;
+    Sim *sim;
+    PlanSim *plan;
+    Machine *machine[2]; /* sparse; dense or NULL */
+    Tokens said;
+    unsigned start, step;
+    uint32_t next;
+    bool ended;
+} Bench;
+
+static const Circuit *circuit_of(const Bench *b) { return b->build.modes->c; }
+
+static void must(bool ok, char *err)
+{
+    if (!ok) die("%s", err ? err : "failed");
+}
+
+static Model *through_a_file(Chip *chip)
+{
+    char name[] = "/tmp/machine_random.XXXXXX", *err = NULL;
+    int fd = mkstemp(name);
+    if (fd < 0) die("no temporary file");
+    close(fd);
+    if (!chip_write(chip, name)) die("%s", chip->error);
+    Model *m = model_open(name, &err);
+    unlink(name);
+    must(m, err);
+    return m;
+}
+
+static void open_machines(Bench *b, bool dense)
+{
+    const Backend *backend[] = { &sparse_backend, dense ? &dense_backend : NULL };
+    BackendOptions o = {0};
+    char *err = NULL;
+    for (int k = 0; k < 2 && backend[k]; k++) {
+        b->machine[k] = machine_open(b->model, backend[k], &o, NULL, &err);
+        must(b->machine[k], err);
+    }
+}
+
+static void close_machines(Bench *b)
+{
+    for (int k = 0; k < 2; k++) machine_close(b->machine[k]), b->machine[k] = NULL;
+}
+
+static bool is_hard(const State *s, uint32_t row) { return s->has_hard && s->hard_row == row; }
+
+static void set_all(Bench *b, bool random)
+{
+    const Circuit *c = circuit_of(b);
+    for (uint32_t i = 0; i < c->states.n; i++)
+        for (uint32_t r = 0; r < c->states.data[i].rows; r++) {
+            uint64_t v = random && !is_hard(&c->states.data[i], r) ? random_value(c->states.data[i].width) : sim_get(b->sim, i, r);
+            sim_set(b->sim, i, r, v);
+            plansim_set(b->plan, i, r, v);
+            for (int k = 0; k < 2; k++)
+                if (b->machine[k] && random) machine_set(b->machine[k], &b->model->state[i], r, v);
+        }
+}
+
+static void expect(const Bench *b, const char *who, uint32_t token, uint32_t want)
+{
+    uint32_t x, y;
+    if (token == want) return;
+    const Kind *k = plan_kind(b->build.plan, token, &x), *w = plan_kind(b->build.plan, want, &y);
+    die("%s, step %u of start %u: says %s 0x%x, not %s 0x%x", who, b->step, b->start, k ? k->name : "nothing", k ? x : token, w->name, y);
+}
+
+static const char *const backend_name[] = { "sparse", "dense" };
+
+static void one_step(Bench *b)
+{
+    const Protocol *p = b->build.protocol;
+    b->said.n = 0;
+    sim_eval(b->sim, NULL, NULL);
+    b->ended = encode_step(p, b->sim, &b->said);
+    encode_commit(p, b->sim, b->ended);
+    for (uint32_t i = 0; i < b->said.n; i++) {
+        uint32_t want = b->said.data[i];
+        expect(b, "plan", plansim_step(b->plan, b->next), want);
+        for (int k = 0; k < 2; k++)
+            if (b->machine[k]) expect(b, backend_name[k], machine_feed(b->machine[k], b->next), want);
+        b->next = want;
+        totals->tokens++;
+    }
+    totals->steps++;
+}
+
+/* The pass that reads a step's last token: its fed-back writes, and the next step's direct ones. */
+static void settle(Bench *b)
+{
+    if (b->ended) return;
+    plansim_step(b->plan, b->next);
+    for (int k = 0; k < 2; k++)
+        if (b->machine[k]) machine_feed(b->machine[k], b->next);
+    sim_eval(b->sim, NULL, NULL);
+    encode_commit(b->build.protocol, b->sim, true);
+}
+
+static void compare_states(const Bench *b)
+{
+    const Circuit *c = circuit_of(b);
+    for (uint32_t i = 0; i < c->states.n; i++)
+        for (uint32_t r = 0; r < c->states.data[i].rows; r++) {
+            uint64_t want = sim_get(b->sim, i, r), got = 0;
+            const State *s = &c->states.data[i];
+            if (is_hard(s, r)) continue;
+            if (!plansim_holds(b->plan, i, r, want)) die("plan, start %u: %s[%u] is 0x%llx, not 0x%llx", b->start, s->name, r, (unsigned long long)plansim_get(b->plan, i, r), (unsigned long long)want);
+            for (int k = 0; k < 2; k++) {
+                char *err = NULL;
+                if (!b->machine[k] || !b->model->state[i].ncopies) continue;
+                must(machine_get(b->machine[k], &b->model->state[i], r, &got, &err), err);
+                if (got != want) die("%s: %s[%u] is 0x%llx, not 0x%llx", backend_name[k], s->name, r, (unsigned long long)got, (unsigned long long)want);
+            }
+        }
+}
+
+static void run_from(Bench *b, bool random, bool dense)
+{
+    b->sim = sim_new(circuit_of(b), NULL);
+    encode_watch(b->build.protocol, b->sim);
+    open_machines(b, dense);
+    plansim_clear(b->plan);
+    set_all(b, random);
+    b->next = b->model->start;
+    b->ended = false;
+    for (b->step = 0; b->step < STEPS && !b->ended; b->step++) one_step(b);
+    settle(b);
+    compare_states(b);
+    close_machines(b);
+    sim_free(b->sim);
+}
+
+static void test_seed(uint64_t seed, bool show)
+{
+    Circuit *c = random_circuit(seed, true);
+    bool bf16 = seed % 4 == 3, dense = seed % 5 == 0;
+    Bench b = {0};
+    if (show) circuit_print(c, stdout);
+    BuildOptions o = { .target = target_find(seed % 6 == 5 ? "native64" : "native"), .bf16 = bf16 };
+    b.build = build_machine(circuit_optimize(c), &o);
+    if (show && b.build.error) printf("refused: %s\n", b.build.error);
+    if (b.build.error) {
+        totals->refused++;
+        return;
+    }
+    if (show) build_report(&b.build, stdout);
+    fflush(stdout); /* a `die` would lose it */
+    totals->chips++, totals->layers += b.build.plan->layers;
+    b.model = through_a_file(b.build.chip);
+    b.plan = plansim_new(b.build.plan, NULL);
+    for (b.start = 0; b.start < STARTS; b.start++) run_from(&b, b.start > 0, dense && b.start < 2);
+    model_close(b.model);
+    free(b.said.data);
+}
+
+/* A process per batch: what circuits leave in memory goes with it, and a `die` costs only one batch. */
+static bool run_batch(uint64_t first, uint64_t count, bool show)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        for (uint64_t i = 0; i < count; i++) test_seed(totals->seed = first + i, show);
+        fflush(stdout);
+        _exit(0);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) die("fork failed");
+    if (status) printf("seed %llu fails\n", (unsigned long long)totals->seed);
+    return !status;
+}
+
+int main(int argc, char **argv)
+{
+    uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+    uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 10) : COUNT;
+    totals = mmap(NULL, sizeof *totals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (totals == MAP_FAILED) die("out of memory");
+    bool well = true;
+    for (uint64_t i = 0; i < count; i += BATCH) well &= run_batch(first + i, count - i < BATCH ? count - i : BATCH, count == 1);
+    printf("%llu chips of %llu layers, %llu circuits refused; %llu steps, %llu tokens\n", (unsigned long long)totals->chips,
+           (unsigned long long)totals->layers, (unsigned long long)totals->refused, (unsigned long long)totals->steps,
+           (unsigned long long)totals->tokens);
+    return well && totals->chips ? 0 : 1;
+}
