@@ -21,12 +21,13 @@ static Modes *choose_modes(Circuit *c, const Target *t)
 {
     Modes *m = xalloc(sizeof *m);
     bool *late = xalloc(c->states.n + 1), any;
+    c = circuit_lower_rows(c);
     do {
         care_simplify(c);
         *m = modes_choose(c, t);
         any = false;
         for (uint32_t s = 0; s < c->states.n; s++) any |= late[s] = c->states.data[s].forward && (m->mode[s] == MODE_FED || m->mode[s] == MODE_TAIL);
-        if (any) c = circuit_optimize(circuit_bypass(c, late));
+        if (any) c = circuit_optimize(circuit_lower_forward(c, late));
     } while (any);
     return m;
 }

@@ -310,6 +310,16 @@ static Ref *step_roots(const Circuit *c, unsigned *n)
     return r;
 }
 
+/* Every direct write is known when its element's lowest block comes: raising one home may have made another's operands late. */
+static bool direct_in_time(const Modes *m)
+{
+    for (uint32_t i = 0; i < m->c->writes.n; i++) {
+        const Write *w = &m->c->writes.data[i];
+        if (m->mode[w->state] == MODE_DIRECT && home_after(write_time(m, w)) > m->min_home[w->state]) return false;
+    }
+    return true;
+}
+
 /* Homes depend on each other (a raised home moves what it feeds), so a candidate is tried by building the whole step again. */
 static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
 {
@@ -326,7 +336,7 @@ static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
         m->depth = step_depth(m);
         if (m->depth > old_depth) break;
     }
-    if (m->depth <= old_depth && home_after(write_time(m, w)) <= m->min_home[s]) return;
+    if (m->depth <= old_depth && direct_in_time(m)) return;
     m->mode[s] = MODE_FED;
     m->min_home[s] = old_home;
     modes_build(m, roots, nroots);
@@ -344,7 +354,7 @@ static void try_tap(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
     m->min_home[s] = h;
     modes_build(m, roots, nroots);
     m->depth = step_depth(m);
-    if (m->depth <= old_depth) return;
+    if (m->depth <= old_depth && direct_in_time(m)) return;
     m->min_home[s] = old;
     modes_build(m, roots, nroots);
     m->depth = step_depth(m);

@@ -150,9 +150,12 @@ const char *op_check(const Circuit *c, OpKind kind, unsigned width, uint64_t imm
 /* Runs all passes in place until nothing changes; the table of passes is in passes.c. Returns the circuit that replaces c. */
 Circuit *circuit_optimize(Circuit *c);
 
-/* ---- bypass.c ---- */
-/* A circuit in which the marked forward states are ordinary ones, and their reads choose between the row and this step's write. */
-Circuit *circuit_bypass(Circuit *c, const bool *which);
+/* ---- lower.c: for elements that a memory of the model cannot hold as they are; the meaning stays ---- */
+/* The marked forward states are ordinary ones, and their reads choose between the row and this step's write. */
+Circuit *circuit_lower_forward(Circuit *c, const bool *which);
+/* Reads of elements with a hard-wired row that is not 0 choose between the row and the value; files and memories of one row are only
+ * indexed by 0. */
+Circuit *circuit_lower_rows(Circuit *c);
 
 /* ---- eval.c: the first oracle ---- */
 typedef struct {

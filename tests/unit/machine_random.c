@@ -23,7 +23,7 @@ typedef struct {
     Model *model;
     Sim *sim;
     PlanSim *plan;
-    Machine *machine[2]; /* sparse; dense or NULL */
+    Machine *machine[2]; /* dense or NULL; sparse */
     Tokens said;
     unsigned start, step;
     uint32_t next;
@@ -52,10 +52,11 @@ static Model *through_a_file(Chip *chip)
 
 static void open_machines(Bench *b, bool dense)
 {
-    const Backend *backend[] = { &sparse_backend, dense ? &dense_backend : NULL };
+    const Backend *backend[] = { dense ? &dense_backend : NULL, &sparse_backend };
     BackendOptions o = {0};
     char *err = NULL;
-    for (int k = 0; k < 2 && backend[k]; k++) {
+    for (int k = 0; k < 2; k++) {
+        if (!backend[k]) continue;
         b->machine[k] = machine_open(b->model, backend[k], &o, NULL, &err);
         must(b->machine[k], err);
     }
@@ -89,7 +90,7 @@ static void expect(const Bench *b, const char *who, uint32_t token, uint32_t wan
     die("%s, step %u of start %u: says %s 0x%x, not %s 0x%x", who, b->step, b->start, k ? k->name : "nothing", k ? x : token, w->name, y);
 }
 
-static const char *const backend_name[] = { "sparse", "dense" };
+static const char *const backend_name[] = { "dense", "sparse" };
 
 static void one_step(Bench *b)
 {
@@ -157,7 +158,7 @@ static void run_from(Bench *b, bool random, bool dense)
 static void test_seed(uint64_t seed, bool show)
 {
     Circuit *c = random_circuit(seed, true);
-    bool bf16 = seed % 4 == 3, dense = seed % 5 == 0;
+    bool bf16 = seed % 4 == 3, dense = seed % 5 == 0 || show;
     Bench b = {0};
     if (show) circuit_print(c, stdout);
     BuildOptions o = { .target = target_find(seed % 6 == 5 ? "native64" : "native"), .bf16 = bf16 };
@@ -172,7 +173,7 @@ static void test_seed(uint64_t seed, bool show)
     totals->chips++, totals->layers += b.build.plan->layers;
     b.model = through_a_file(b.build.chip);
     b.plan = plansim_new(b.build.plan, NULL);
-    for (b.start = 0; b.start < STARTS; b.start++) run_from(&b, b.start > 0, dense && b.start < 2);
+    for (b.start = 0; b.start < STARTS; b.start++) run_from(&b, b.start > 0, show || (dense && b.start < 2));
     model_close(b.model);
     free(b.said.data);
 }
