@@ -149,7 +149,7 @@ static void emit_keys(Heads *h, const Block *b, uint32_t key)
     const PlanPort *p = &c->plan->ports.data[b->port];
     const Port *q = p->port;
     unsigned low = clog2(c->dk);
-    uint32_t rows = q->rows < c->dk ? q->rows : c->dk;
+    uint32_t left = q->rows - b->group0 * c->dk, rows = left < c->dk ? left : c->dk;
     bool two_hot = q->cnt_bits && (clog2(c->dk) & 1);
     for (uint32_t r = 0; p->reads && r < rows; r++) {
         unsigned n = q->nraddr < low ? q->nraddr : low;
@@ -295,7 +295,7 @@ static void map_layer(Chip *c, unsigned l, const Blocks *b)
         const Block *x = &b->data[i];
         const Port *q = c->plan->ports.data[x->port].port;
         if (q->kind != PORT_STATE) continue;
-        bool first = i == 0 || b->data[i - 1].port != x->port;
+        bool first = i == 0 || b->data[i - 1].port != x->port || b->data[i - 1].group0 != x->group0;
         if (first) {
             uint32_t row0 = x->group0 * c->dk, rows = x->groups * c->dk;
             CopyPiece p = {.port = x->port, .layer = l, .row0 = row0, .nrows = rows < q->rows - row0 ? rows : q->rows - row0, .group_rows = c->dk, .group_heads = x->heads, .head0 = x->first,

@@ -145,6 +145,7 @@ void modes_place(Modes *m, Port *q)
     const Target *t = m->target;
     uint32_t r = t->native ? 1 : t->value_heads / t->key_heads, h = port_heads(q, t->dv);
     uint32_t groups = q->rows > 1 ? (q->rows + t->dk - 1) / t->dk : 1, done = 0;
+    uint32_t full = q->rows > t->dk ? q->rows / t->dk : groups; /* a last group of fewer rows has keys of its own: the others' reach further */
     VEC(struct Slice) slices = {0};
     for (int l = q->home; done < groups; l++) {
         if (l >= MAX_LAYERS) {
@@ -152,21 +153,22 @@ void modes_place(Modes *m, Port *q)
             break;
         }
         if (m->attention[l]) continue;
-        uint32_t room = free_keys(m, l);
         if (q->rows == 1) { /* shares key heads */
-            if (!t->native && room * r < h + r) continue;
+            if (!t->native && free_keys(m, l) * r < h + r) continue;
             m->shared[l] += h;
             m->deltanet[l] = true;
             vec_push(&slices, ((struct Slice){l, 0, 1}));
             break;
         }
-        uint32_t fit = t->native ? groups : room * r / h;
-        if (fit > groups - done) fit = groups - done;
-        if (!fit) continue;
-        vec_push(&slices, ((struct Slice){l, done, fit}));
-        m->deltanet[l] = true;
-        if (!t->native) m->keys[l] += (fit * h + r - 1) / r;
-        done += fit;
+        for (int part = 0; part < 2 && done < groups; part++) {
+            uint32_t fit = t->native ? groups : free_keys(m, l) * r / h, left = (done < full ? full : groups) - done;
+            if (fit > left) fit = left;
+            if (!fit) break;
+            vec_push(&slices, ((struct Slice){l, done, fit}));
+            m->deltanet[l] = true;
+            if (!t->native) m->keys[l] += (fit * h + r - 1) / r;
+            done += fit;
+        }
     }
     set_slices(q, slices.data, slices.n);
 }

@@ -1,5 +1,6 @@
 /* machine_random.c: random circuits compiled to chips. From random states the plan simulator and the sparse back end (some chips also the
- * dense one) must say, token by token, what the interpreter does, and must hold the same states afterwards, in every copy.
+ * dense one) must say, token by token, what the interpreter does, and must hold the same states afterwards, in every copy. The dense
+ * one must have the plan's integers in all channels after every block.
  *   machine_random [FIRST_SEED [COUNT]] */
 #include "../../backend/build.h"
 #include "../../backend/encode.h"
@@ -32,6 +33,37 @@ typedef struct {
 
 static const Circuit *circuit_of(const Bench *b) { return b->build.modes->c; }
 
+/* ---- the residual stream, block by block ---- */
+
+static struct {
+    VEC(double) plan;
+    uint32_t at, channels;
+} stream;
+
+static void plan_block(void *ctx, int layer, const char *what, const double *channels)
+{
+    (void)ctx, (void)layer, (void)what;
+    for (uint32_t i = 0; i < stream.channels; i++) vec_push(&stream.plan, channels[i]);
+}
+
+static void dense_block(void *ctx, int layer, const char *what, const float *x, uint32_t n)
+{
+    (void)ctx, (void)n;
+    if (stream.at == stream.plan.n) return; /* the last layer is a no-op to the plan */
+    for (uint32_t i = 0; i < stream.channels; i++) {
+        double want = stream.plan.data[stream.at++];
+        if (x[i] != want) die("layer %d, %s: channel %u is %.9g, not %g in the plan", layer, what, i, x[i], want);
+    }
+}
+
+static uint32_t plan_step(PlanSim *s, uint32_t token)
+{
+    stream.plan.n = stream.at = 0;
+    return plansim_step(s, token);
+}
+
+/* ---- one chip ---- */
+
 static void must(bool ok, char *err)
 {
     if (!ok) die("%s", err ? err : "failed");
@@ -53,11 +85,12 @@ static Model *through_a_file(Chip *chip)
 static void open_machines(Bench *b, bool dense)
 {
     const Backend *backend[] = { dense ? &dense_backend : NULL, &sparse_backend };
-    BackendOptions o = {0};
+    BackendOptions o = { .probe = dense ? dense_block : NULL };
     char *err = NULL;
     for (int k = 0; k < 2; k++) {
         if (!backend[k]) continue;
         b->machine[k] = machine_open(b->model, backend[k], &o, NULL, &err);
+        o.probe = NULL;
         must(b->machine[k], err);
     }
 }
@@ -101,7 +134,7 @@ static void one_step(Bench *b)
     encode_commit(p, b->sim, b->ended);
     for (uint32_t i = 0; i < b->said.n; i++) {
         uint32_t want = b->said.data[i];
-        expect(b, "plan", plansim_step(b->plan, b->next), want);
+        expect(b, "plan", plan_step(b->plan, b->next), want);
         for (int k = 0; k < 2; k++)
             if (b->machine[k]) expect(b, backend_name[k], machine_feed(b->machine[k], b->next), want);
         b->next = want;
@@ -114,7 +147,7 @@ static void one_step(Bench *b)
 static void settle(Bench *b)
 {
     if (b->ended) return;
-    plansim_step(b->plan, b->next);
+    plan_step(b->plan, b->next);
     for (int k = 0; k < 2; k++)
         if (b->machine[k]) machine_feed(b->machine[k], b->next);
     sim_eval(b->sim, NULL, NULL);
@@ -173,6 +206,8 @@ static void test_seed(uint64_t seed, bool show)
     totals->chips++, totals->layers += b.build.plan->layers;
     b.model = through_a_file(b.build.chip);
     b.plan = plansim_new(b.build.plan, NULL);
+    stream.channels = b.build.plan->nchannels;
+    plansim_probe(b.plan, plan_block, NULL);
     for (b.start = 0; b.start < STARTS; b.start++) run_from(&b, b.start > 0, show || (dense && b.start < 2));
     model_close(b.model);
     free(b.said.data);
