@@ -5,17 +5,18 @@
  * the enable (one case per alternative of its ORs), propagate what follows, and see whether a tainted bit reaches a live sink.
  * Reads of a `forward` element are meant to see the write, and taint nothing. */
 #include "modes.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { V0, V1, VX, VT, UNSET }; /* false, true, unknown, depends on the element's ports */
-enum { MAX_CASES = 512 };
+enum { MAX_CASES = 512, MAX_STEPS = 32 * MAX_CASES }; /* of a case split; past either the answer is no */
 
 typedef struct {
     const Modes *m;
     const Net *n;
     uint32_t state;
     uint8_t *preset, *val;
-    unsigned cases;
+    unsigned cases, steps;
 } Hazard;
 
 static int lit_val(const Hazard *h, Lit l)
@@ -132,11 +133,12 @@ static bool case_is_clean(Hazard *h)
 static bool cases_clean(Hazard *h, Lit *todo, unsigned n)
 {
     if (n == 0) return ++h->cases <= MAX_CASES && case_is_clean(h);
+    if (++h->steps > MAX_STEPS) return false;
     Lit l = todo[n - 1];
     const NodeInfo *x = &h->n->nodes.data[lit_node(l)];
-    uint8_t *saved = xalloc(h->n->nodes.n);
+    uint8_t *saved = xrealloc(NULL, h->n->nodes.n);
     memcpy(saved, h->preset, h->n->nodes.n);
-    Lit *rest = xalloc((n + 2) * sizeof *rest);
+    Lit *rest = xrealloc(NULL, (n + 2) * sizeof *rest);
     memcpy(rest, todo, (n - 1) * sizeof *rest);
     bool ok = true;
     if (x->kind == N_AND && lit_inv(l)) { /* OR: first side, or the second */
@@ -150,6 +152,8 @@ static bool cases_clean(Hazard *h, Lit *todo, unsigned n)
         ok = cases_clean(h, rest, n + 1);
     } else if (assume(h, l)) ok = cases_clean(h, rest, n - 1);
     memcpy(h->preset, saved, h->n->nodes.n);
+    free(saved);
+    free(rest);
     return ok;
 }
 

@@ -40,7 +40,7 @@ static bool form_bit(const PlanSim *s, Lin f) { return must_be_bit(form_value(s,
 static uint64_t initial(const State *st, uint32_t row, const Image *im)
 {
     uint64_t v = 0;
-    if (st->has_hard && row == st->hard_row) return st->hard_value;
+    if (st->has_hard && row == st->hard_row) return 0; /* a row without a place: what is not 0 is made by logic (lower.c) */
     switch (st->init) {
     case INIT_ZERO: break;
     case INIT_ROWS: v = row < st->nrow_init ? st->row_init[row] : 0; break;
