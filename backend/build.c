@@ -40,7 +40,7 @@ Build build_protocol(Circuit *c, const BuildOptions *o)
     b.netlist = netlist_text(c);
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const State *s = &c->states.data[c->writes.data[i].state];
-        if (!state_is_rom(s)) continue;
+        if (s->home != HOME_ATTENTION) continue;
         b.error = xfmt("line %u: %s is in attention, where a memory can only be read", c->writes.data[i].span.line, s->name);
         return b;
     }

@@ -101,7 +101,8 @@ bool state_is_filled(const State *s)
     return s->init == INIT_ROWS ? rows : s->init != INIT_ZERO;
 }
 
-bool state_is_rom(const State *s) { return s->home == HOME_ATTENTION; }
+/* One without contents reads 0 anywhere; in attention no token would ever load it. */
+bool state_is_rom(const State *s) { return s->home == HOME_ATTENTION && state_is_filled(s); }
 
 static void set_slices(Port *q, struct Slice *s, uint32_t n)
 {

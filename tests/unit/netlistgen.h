@@ -39,6 +39,16 @@ static unsigned random_width(void)
     return chance(80) ? often[below(sizeof often)] : 1 + below(64);
 }
 
+/* What the language makes of states: large memories, and read-only ones in attention. */
+static void as_in_a_machine(State *s)
+{
+    if (s->kind == ST_MEM && chance(20)) s->rows = 200 + below(1200);
+    if (s->kind == ST_REG || s->kind == ST_HOST || chance(88)) return;
+    s->home = HOME_ATTENTION;
+    s->forward = s->has_hard = false;
+    s->lane = s->width;
+}
+
 static State random_state(unsigned i, bool hosts)
 {
     State s = {.kind = chance(40) ? ST_REG : (StateKind)below(hosts ? 4 : 3), .width = random_width(), .rows = 1};
@@ -53,7 +63,8 @@ static State random_state(unsigned i, bool hosts)
         s.hard_value = random_value(s.width);
     }
     s.forward = s.kind != ST_HOST && chance(20);
-    if (chance(30)) {
+    if (!hosts) as_in_a_machine(&s);
+    if (chance(30) || s.home == HOME_ATTENTION) {
         s.init = INIT_ROWS;
         s.nrow_init = 1 + below(s.rows);
         s.row_init = xalloc(s.nrow_init * sizeof *s.row_init);
@@ -247,6 +258,15 @@ static void random_write(uint32_t s)
     vec_push(&g.c->writes, w);
 }
 
+/* The host's byte, 0x100 | byte or 0, as an `input` of the language has it. */
+static State host_state(void) { return (State){.kind = ST_HOST, .width = 9, .lane = 9, .rows = 1, .name = intern("input", 5)}; }
+
+static void random_take(uint32_t host)
+{
+    Emit e = {.role = EMIT_TAKE, .name = intern("input", 5), .state = host, .en = condition()};
+    vec_push(&g.c->emits, e);
+}
+
 static void random_emit(unsigned i, bool seldom)
 {
     static const EmitRole roles[] = {EMIT_OUTPUT, EMIT_EXIT, EMIT_FAULT};
@@ -267,7 +287,8 @@ static Circuit *random_circuit(uint64_t seed, bool machine)
     g.c = circuit_new("random");
     vec_push(&g.rank, 0);
     unsigned nstates = 4 + below(6);
-    for (unsigned i = 0; i < nstates; i++) vec_push(&g.c->states, random_state(i, !machine));
+    bool input = machine && chance(25);
+    for (unsigned i = 0; i < nstates; i++) vec_push(&g.c->states, i == 0 && input ? host_state() : random_state(i, !machine));
     g.limit = chance(30) ? nstates : below(nstates);
     for (uint32_t i = 0; i < nstates; i++)
         if (g.c->states.data[i].kind == ST_REG || g.c->states.data[i].kind == ST_HOST) read_state(i);
@@ -276,9 +297,10 @@ static Circuit *random_circuit(uint64_t seed, bool machine)
         if (chance(20)) g.limit = below(nstates + 1);
     }
     for (uint32_t i = 0; i < nstates; i++)
-        if (g.c->states.data[i].kind != ST_HOST && chance(80)) random_write(i);
+        if (g.c->states.data[i].kind != ST_HOST && g.c->states.data[i].home != HOME_ATTENTION && chance(80)) random_write(i);
     g.limit = nstates;
     for (unsigned n = 1 + below(4); n > 0; n--) random_emit(n, machine);
+    if (input) random_take(0);
     g.c->retire = machine ? put(OP_CONST, 1, 1, 0, NULL) : condition();
     const char *bad = circuit_check(g.c);
     if (bad) die("generated: %s", bad);
