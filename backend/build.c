@@ -25,6 +25,7 @@ static Modes *choose_modes(Circuit *c, const Target *t)
     do {
         care_simplify(c);
         *m = modes_choose(c, t);
+        if (m->error) return m;
         any = false;
         for (uint32_t s = 0; s < c->states.n; s++) any |= late[s] = c->states.data[s].forward && (m->mode[s] == MODE_FED || m->mode[s] == MODE_TAIL);
         if (any) c = circuit_optimize(circuit_lower_forward(c, late));

@@ -4,6 +4,7 @@
  *   machine_random [FIRST_SEED [COUNT]] */
 #include "../../backend/build.h"
 #include "../../backend/encode.h"
+#include "../../backend/prove.h"
 #include "../../runtime/runtime.h"
 #include "netlistgen.h"
 #include <sys/mman.h>
@@ -13,7 +14,7 @@
 enum { COUNT = 100, BATCH = 10, STARTS = 4, STEPS = 12 };
 
 typedef struct {
-    uint64_t seed, chips, refused, layers, steps, tokens;
+    uint64_t seed, chips, refused, proved, layers, steps, tokens;
 } Totals;
 
 static Totals *totals;
@@ -76,7 +77,7 @@ static Model *through_a_file(Chip *chip)
     int fd = mkstemp(name);
     if (fd < 0) die("no temporary file");
     close(fd);
-    if (!chip_write(chip, name)) die("%s", chip->error);
+    if (!chip_write(chip, name, NULL, NULL)) die("%s", chip->error);
     Model *m = model_open(name, &err);
     unlink(name);
     must(m, err);
@@ -243,6 +244,10 @@ static void test_seed(uint64_t seed, bool show)
     for (uint32_t k = 0; k < b.build.protocol->kinds.n; k++)
         if (b.build.protocol->kinds.data[k].role == ROLE_INPUT) b.host = &b.build.protocol->kinds.data[k];
     b.model = through_a_file(b.build.chip);
+    Proof proof = {0};
+    bool proved = prove_run(b.model, NULL, NULL, &proof);
+    totals->proved += proved;
+    if (!proved) printf("seed %llu: not proved: %s\n", (unsigned long long)seed, proof.refusal);
     b.plan = plansim_new(b.build.plan, NULL);
     stream.channels = b.build.plan->nchannels;
     plansim_probe(b.plan, plan_block, NULL);

@@ -197,7 +197,7 @@ static Ref opaque_pmux(unsigned width)
 static Ref pmux(unsigned width)
 {
     Ref cond[8], arm[16];
-    if (chance(15)) return opaque_pmux(width);
+    if (chance(15) && !getenv("NOOPAQUE")) return opaque_pmux(width);
     unsigned n = exclusive(cond);
     for (unsigned i = 0; i < n; i++) {
         arm[2 * i] = cond[i];
