@@ -187,7 +187,7 @@ static bool open_ram(Run *r)
 
 int main(int argc, char **argv)
 {
-    Run r = { .cpu = golden_cpu("rv32im"), .seed = 1 };
+    Run r = { .cpu = golden_cpu("rv32ima"), .seed = 1 };
     uint64_t count = argc > 1 ? strtoull(argv[1], NULL, 0) : 0;
     for (int i = 2; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--seed")) r.seed = strtoull(argv[i + 1], NULL, 0);

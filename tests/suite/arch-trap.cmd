@@ -1,3 +1,3 @@
 # The same with machine mode.
 . tests/suite/suite.sh
-same_signature rv32im arch-trap
+same_signature "$(cpu_with m machine)" arch-trap

@@ -5,6 +5,14 @@ build_test() {
     "${RISCV_CC:-riscv64-unknown-elf-gcc}" -march=rv32im_zicsr -mabi=ilp32 -nostdlib -nostartfiles -static -I tests/suite -T tests/suite/link.ld "$@" "tests/suite/$name.S" -o "$tmp/$name.elf" 2>"$tmp/ld" || { cat "$tmp/ld"; return 1; }
 }
 
+# The first CPU that has the extensions.
+cpu_with() { # EXTENSION...
+    "$BUILD/tests/golden" --cpus | while read -r row; do
+        for e; do [[ " $row " = *" $e "* ]] || continue 2; done
+        echo "${row%% *}"; break
+    done
+}
+
 # The test's signature by the golden interpreter, by the chip (where the CPU exists) and by QEMU, against NAME.sig.
 same_signature() { # CPU NAME
     local sig=tests/suite/$2.sig
