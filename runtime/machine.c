@@ -18,6 +18,8 @@ struct Machine {
     uint64_t tokens, steps;
     bool resumed;
     uint32_t next; /* the token to feed: where machine_run stopped, or goes on when resumed */
+    bool waits;    /* `next` has been fed already, and `out` came out */
+    uint32_t out;
 };
 
 static double now(void)
@@ -101,6 +103,13 @@ uint32_t machine_feed(Machine *mc, uint32_t token)
     uint32_t out;
     mc->b->run(mc->self, token, &out, 1);
     return out;
+}
+
+void machine_settle(Machine *mc)
+{
+    if (mc->waits) return;
+    mc->out = machine_feed(mc, mc->next);
+    mc->waits = true;
 }
 
 bool machine_get(Machine *mc, const ChipState *s, uint32_t row, uint64_t *value, char **err)
@@ -232,7 +241,9 @@ StopInfo machine_run(Machine *mc, const LoopOptions *o)
     uint32_t out[BURST];
     const ChipKind *k = model_kind(mc->m, l.next);
     l.shown = l.began;
-    trace(&l, k, l.next);
+    if (mc->waits) accept(&l, mc->out);
+    else trace(&l, k, l.next);
+    mc->waits = false;
     if (mc->input && !mc->resumed) take_input(&l, l.next);
     while (!l.stopped) {
         uint32_t n = mc->b->run(mc->self, l.next, out, burst_size(&l));
@@ -242,6 +253,7 @@ StopInfo machine_run(Machine *mc, const LoopOptions *o)
     clear_progress(&l);
     if (o->out) fflush(o->out);
     mc->next = l.next;
+    mc->resumed = true;
     return l.stop;
 }
 

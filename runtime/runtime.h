@@ -368,7 +368,11 @@ typedef struct {
     Checker *check;
     bool progress;
 } LoopOptions;
+/* After STOP_STEPS another call goes on from there (not with a Checker, nor when the machine waits for input). */
 StopInfo machine_run(Machine *mc, const LoopOptions *o);
+/* After STOP_STEPS: feeds the last step's last token, so that all its writes have happened when the state is read. Writes that the next
+ * step makes without a token have then happened, too. The next machine_run knows. */
+void machine_settle(Machine *mc);
 const Model *machine_model(const Machine *mc);
 /* Feeds one token outside the loop (the final step's last token, say, so that its writes happen); returns what came out. */
 uint32_t machine_feed(Machine *mc, uint32_t token);
