@@ -49,6 +49,21 @@ static uint32_t alu(Random *r, Regs g)
     return random_next(r) << 20 | fields(g, f3, 0x13);
 }
 
+/* Everything beyond RV32I: funct7 and funct3 of register forms, whole words otherwise; illegal where the CPU lacks the extension. */
+static uint32_t extension(Random *r, Regs g)
+{
+    static const uint8_t f7[] = { 1, 1, 1, 1, 0x10, 0x05, 0x20, 0x30 };
+    static const uint32_t unary[] = { 0x60001013, 0x60101013, 0x60201013, 0x60401013, 0x60501013, 0x08004033, 0x28705013, 0x69805013 };
+    static const uint32_t whole[] = { 0x30200073, 0x10500073, 0x0000100f };
+    switch (below(r, 8)) {
+    case 0: return unary[below(r, 8)] | g.rs1 << 15 | g.rd << 7;
+    case 1: return whole[below(r, 3)];
+    case 2: return random_next(r) << 20 | fields(g, 1 + below(r, 7), 0x73); /* any CSR */
+    case 3: return (0x300 + below(r, 0x50)) << 20 | fields(g, 1 + below(r, 7), 0x73);
+    default: return (uint32_t)f7[below(r, sizeof f7)] << 25 | g.rs2 << 20 | fields(g, below(r, 8), 0x33);
+    }
+}
+
 static uint32_t upper(Random *r, Regs g) { return (random_next(r) & 0xfffff000) | g.rd << 7 | (below(r, 2) ? 0x37 : 0x17); }
 
 static uint32_t load(Random *r, Regs g, uint32_t imm)
@@ -82,7 +97,10 @@ static uint32_t legal_word(Random *r)
 {
     Regs g = any_regs(r);
     uint32_t any = random_next(r);
-    switch (below(r, 10)) {
+    switch (below(r, 13)) {
+    case 10:
+    case 11:
+    case 12: return extension(r, g);
     case 0: return upper(r, g);
     case 1: return load(r, g, any);
     case 2: return store(r, g, any);
