@@ -6,7 +6,7 @@
 #include "prove_solver.h"
 #include <stdlib.h>
 
-enum { PEELS = 16, MAX_LITERALS = 12, MAX_FACTS = 500 };
+enum { VAIN = 10000, PEELS = 16, MAX_LITERALS = 12, MAX_FACTS = 500 };
 
 typedef struct {
     Var v;
@@ -68,18 +68,22 @@ static bool known(const Solver *s, Literal a, Literal b)
 }
 
 /* Asks, once for every pair and effort. */
-static bool exclude(Solver *s, Literal a, Literal b, bool deep)
+static bool exclude(Solver *s, Literal a, Literal b, Effort e)
 {
     const VarInfo *x = &s->v.data[a.v], *y = &s->v.data[b.v];
     if (a.v == b.v || x->hi - x->lo != 1 || y->hi - y->lo != 1) return false;
     if (2 * (s->nfacts + 1) > s->fact_cap) grow_facts(s);
     Fact *f = find_fact(s, pair_key(a, b));
-    if (f->key && (f->holds || f->deep || !deep)) return f->holds;
+    if (f->key && (f->holds || f->effort >= e)) return f->holds;
     s->nfacts += !f->key;
-    *f = (Fact){pair_key(a, b), false, deep};
+    *f = (Fact){pair_key(a, b), false, e};
     Bound both[2] = {literal_bound(s, a), literal_bound(s, b)};
-    f->holds = deep ? solver_impossible(s, both, 2) || (s->spent && solver_never(s, both, 2)) : search_shallow(s, both, 2);
-    if (!f->holds) return false;
+    uint64_t before = s->nodes;
+    if (!search_pair(s, both, e)) {
+        if (e == FULL) s->vain += s->nodes - before;
+        return false;
+    }
+    f->holds = true;
     remember(s, a, b);
     return true;
 }
@@ -88,7 +92,7 @@ bool solver_exclusive(Solver *s, Var x, Var y)
 {
     VarTerm t[2] = {{x < y ? x : y, 1}, {x < y ? y : x, 1}};
     Var f = solver_lin(s, t, 2);
-    return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, (Literal){x, true}, (Literal){y, true}, true);
+    return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, (Literal){x, true}, (Literal){y, true}, MODERATE) || exclude(s, (Literal){x, true}, (Literal){y, true}, FULL);
 }
 
 /* ---- pairs of gates ---- */
@@ -105,7 +109,7 @@ static uint32_t literals(const Solver *s, Arm a, Literal *out)
 }
 
 /* Two gates that are never both on; asks only when nothing is known. */
-static bool apart(Solver *s, Arm a, Arm b, bool deep)
+static bool apart(Solver *s, Arm a, Arm b, Effort e)
 {
     Literal x[MAX_LITERALS], y[MAX_LITERALS];
     uint32_t nx = literals(s, a, x), ny = literals(s, b, y);
@@ -114,7 +118,7 @@ static bool apart(Solver *s, Arm a, Arm b, bool deep)
             if (known(s, x[i], y[j])) return true;
     for (uint32_t i = 0; i < nx; i++)
         for (uint32_t j = 0; j < ny; j++)
-            if (exclude(s, x[i], y[j], deep)) return true;
+            if (exclude(s, x[i], y[j], e)) return true;
     return false;
 }
 
@@ -155,7 +159,7 @@ static bool all_apart(Solver *s, const Guard *g, uint32_t n)
 {
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++)
-            if (!(g[i].high & g[j].low) && !(g[i].low & g[j].high) && !apart(s, g[i].arm, g[j].arm, false)) return false;
+            if (!(g[i].high & g[j].low) && !(g[i].low & g[j].high) && !apart(s, g[i].arm, g[j].arm, SHALLOW)) return false;
     return true;
 }
 
@@ -192,11 +196,11 @@ static bool one_at_a_time(Solver *s, Var v, int64_t *lo, int64_t *hi)
 }
 
 /* Facts about the gates that were on together where a search ended. */
-static bool learn(Solver *s)
+static bool learn(Solver *s, Effort e)
 {
     bool any = false;
     for (uint32_t i = 0; i < s->arms.n; i++)
-        for (uint32_t j = 0; j < i; j++) any |= apart(s, s->arms.data[i], s->arms.data[j], true);
+        for (uint32_t j = 0; j < i; j++) any |= apart(s, s->arms.data[i], s->arms.data[j], e);
     return any;
 }
 
@@ -209,7 +213,7 @@ static bool prove_side(Solver *s, Bound b, int sign)
             bool r = search_ask(s, &b, 1, 1);
             s->model_of = NO_VAR;
             if (r) return true;
-            if (!s->found || !learn(s)) break;
+            if (!s->found || !(learn(s, MODERATE) || (s->vain < VAIN && learn(s, FULL)))) break;
         }
     return solver_impossible(s, &b, 1);
 }
@@ -218,6 +222,8 @@ bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi)
 {
     const VarInfo x = s->v.data[v];
     int64_t least, most;
+    Bound outside[2] = {{v, INT32_MIN, lo - 1}, {v, hi + 1, INT32_MAX}};
+    if (sample_shows(s, &outside[0], 1) || sample_shows(s, &outside[1], 1)) return false;
     if (x.kind == VAR_DEF && one_at_a_time(s, v, &least, &most)) solver_limit(s, v, solver_clamp(least), solver_clamp(most));
     const VarInfo y = s->v.data[v];
     if (y.hi > hi && !prove_side(s, (Bound){v, hi + 1, y.hi}, 1)) return false;

@@ -51,6 +51,8 @@ typedef struct {
 typedef struct Solver Solver;
 Solver *solver_new(Pool *pool);
 void solver_free(Solver *s);
+/* Samples (prove_sample.c) take one of these bits as 1 and the others as 0. Before anything is defined by them. */
+void solver_one_hot(Solver *s, const Var *v, uint32_t n);
 Var solver_free_var(Solver *s, int32_t lo, int32_t hi);
 /* The variable of a linear form without constant (terms sorted by variable, no zero coefficients); equal forms are one variable. */
 Var solver_lin(Solver *s, const VarTerm *t, uint32_t n);

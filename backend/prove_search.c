@@ -7,7 +7,7 @@
 #include "prove_solver.h"
 #include <stdlib.h>
 
-enum { BUDGET = 3000, MAX_DEPTH = 12, SHALLOW_BUDGET = 16, SHALLOW_DEPTH = 2, WEIGHT = 4096 };
+enum { BUDGET = 1000, MAX_DEPTH = 12, WEIGHT = 4096 };
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0 && (a < 0) == (b < 0)); }
@@ -343,32 +343,13 @@ static bool climb(Solver *s, const Bound *b, uint32_t n, uint32_t least, uint32_
         if (s->v.data[b[i].v].level > deepest) deepest = s->v.data[b[i].v].level;
     if (deepest > most) deepest = most;
     uint32_t before = UINT32_MAX;
-    for (uint32_t d = least; d <= deepest; d++) {
+    for (uint32_t d = least < deepest ? least : deepest; d <= deepest; d++) {
         s->depth = d;
         if (ask(s, b, n, d, before)) return true;
         if (before == s->asked && d) break; /* there is nothing deeper */
         before = s->asked;
     }
     return false;
-}
-
-bool solver_impossible(Solver *s, const Bound *b, uint32_t n)
-{
-    s->limit = BUDGET;
-    s->spent = false;
-    return climb(s, b, n, 0, MAX_DEPTH);
-}
-
-bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth)
-{
-    s->limit = BUDGET;
-    return ask(s, b, n, depth, UINT32_MAX);
-}
-
-bool search_shallow(Solver *s, const Bound *b, uint32_t n)
-{
-    s->limit = SHALLOW_BUDGET;
-    return climb(s, b, n, 0, SHALLOW_DEPTH);
 }
 
 /* What the list implies by propagation through the whole cone; false when it is impossible. */
@@ -389,15 +370,40 @@ static bool imply(Solver *s, const Bound *b, uint32_t n)
     return ok;
 }
 
-/* Begins where the last such question ended: they are alike. */
-bool solver_never(Solver *s, const Bound *b, uint32_t n)
+/* First with as many levels as the last such question took: they are alike. */
+static bool never(Solver *s, const Bound *b, uint32_t n, uint32_t budget)
 {
     bool r = !imply(s, b, n);
     s->low_first = true;
-    s->limit = BUDGET;
-    if (!r && s->never_depth) r = climb(s, b, n, s->never_depth, MAX_DEPTH);
-    if (!r && (r = climb(s, b, n, 0, MAX_DEPTH))) s->never_depth = s->depth;
+    s->limit = budget;
+    if (!r && s->never_depth) r = ask(s, b, n, s->never_depth, UINT32_MAX);
+    if (!r && (r = climb(s, b, n, s->never_depth ? MAX_DEPTH : 0, MAX_DEPTH))) s->never_depth = s->depth;
     s->low_first = false;
     s->implied.n = 0;
     return r;
 }
+
+bool search_pair(Solver *s, const Bound *b, Effort e)
+{
+    static const uint32_t budget[] = {16, 100, 3000}, depth[] = {2, MAX_DEPTH, MAX_DEPTH};
+    if (sample_shows(s, b, 2)) return false;
+    s->limit = budget[e];
+    s->spent = false;
+    return climb(s, b, 2, 0, depth[e]) || (e > SHALLOW && s->spent && never(s, b, 2, budget[e]));
+}
+
+bool solver_impossible(Solver *s, const Bound *b, uint32_t n)
+{
+    if (sample_shows(s, b, n)) return false;
+    s->limit = BUDGET;
+    s->spent = false;
+    return climb(s, b, n, 0, MAX_DEPTH);
+}
+
+bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth)
+{
+    s->limit = BUDGET;
+    return ask(s, b, n, depth, UINT32_MAX);
+}
+
+bool solver_never(Solver *s, const Bound *b, uint32_t n) { return !sample_shows(s, b, n) && never(s, b, n, BUDGET); }

@@ -15,7 +15,7 @@ Solver *solver_new(Pool *pool)
 
 void solver_free(Solver *s)
 {
-    void *blocks[] = {s->v.data, s->hash, s->seen, s->watch, s->queued, s->count, s->implied.data, s->sides.data, s->arms.data, s->fact, s->cone.data, s->active.data, s->queue.data,
+    void *blocks[] = {s->v.data, s->hash, s->seen, s->watch, s->queued, s->count, s->implied.data, s->sides.data, s->arms.data, s->samples.data, s->fact, s->cone.data, s->active.data, s->queue.data,
                       s->watches.data, s->trail.data, s->part.data, s->counted.data};
     for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
@@ -43,18 +43,22 @@ static void *copy(Solver *s, const void *p, size_t bytes)
     return r;
 }
 
-static Var push(Solver *s, VarInfo x)
+static void grow_vars(Solver *s)
 {
-    x.plo = x.lo, x.phi = x.hi;
-    Var v = vec_push(&s->v, x);
-    if (v < s->cap) return v;
     uint32_t cap = s->cap ? 2 * s->cap : 4096;
 #define GROW(a) (a = xrealloc(a, cap * sizeof *a), memset(a + s->cap, 0, (cap - s->cap) * sizeof *a))
     GROW(s->seen), GROW(s->watch), GROW(s->queued), GROW(s->count);
     s->cap = cap;
-    return v;
 }
 
+static Var push(Solver *s, VarInfo x)
+{
+    x.plo = x.lo, x.phi = x.hi;
+    Var v = vec_push(&s->v, x);
+    if (v >= s->cap) grow_vars(s);
+    sample_var(s, v);
+    return v;
+}
 Var solver_free_var(Solver *s, int32_t lo, int32_t hi) { return push(s, (VarInfo){.kind = VAR_FREE, .lo = lo, .hi = hi}); }
 
 void solver_limit(Solver *s, Var v, int32_t lo, int32_t hi)

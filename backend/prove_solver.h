@@ -1,5 +1,5 @@
-/* prove_solver.h: the inside of the solver, for prove_solve.c (variables, their values and bounds), prove_search.c (propagation and case
- * split) and prove_learn.c (facts about pairs, proofs of ranges). */
+/* prove_solver.h: the inside of the solver, for prove_solve.c (variables, their values and bounds), prove_sample.c (examples), prove_search.c
+ * (propagation and case split) and prove_learn.c (facts about pairs, proofs of ranges). */
 #ifndef TAPEOUT_PROVE_SOLVER_H
 #define TAPEOUT_PROVE_SOLVER_H
 #include "prove_priv.h"
@@ -22,12 +22,16 @@ typedef struct {
     Var user;      /* the constraint of this LIN or DEF */
     uint32_t next; /* index + 1 */
 } Watch;
+/* How much a question about two bits may cost: a few levels and hardly a split, or more, or all. */
+typedef enum { SHALLOW, MODERATE, FULL } Effort;
 /* What has been found about two literals. */
 typedef struct {
     uint64_t key;  /* 0: a free place */
     bool holds;    /* they exclude each other; else that was not shown */
-    bool deep;     /* ... with all effort */
+    Effort effort; /* ... with this */
 } Fact;
+
+enum { SAMPLES = 64 };
 
 struct Solver {
     Pool *pool;
@@ -63,7 +67,8 @@ struct Solver {
     Fact *fact;
     uint32_t fact_cap, nfacts;
     Var last_apart;   /* the last definition whose gates were shown to be on one at a time; NO_VAR: none */
-    uint64_t nodes;
+    VEC(int32_t) samples; /* [variable][SAMPLES] */
+    uint64_t random, nodes, vain; /* searches' nodes; those of full searches for a fact that found none */
 };
 
 /* ---- prove_solve.c ---- */
@@ -78,9 +83,14 @@ void range_product(int64_t alo, int64_t ahi, int64_t blo, int64_t bhi, int64_t *
 /* Whether the condition g == gtop: 1 holds, 0 does not, -1 is open. */
 int guard_state(const Solver *s, const Table *t);
 
+/* ---- prove_sample.c ---- */
+void sample_var(Solver *s, Var v); /* a new one */
+/* Some sample has them all. */
+bool sample_shows(const Solver *s, const Bound *b, uint32_t n);
+
 /* ---- prove_search.c ---- */
 /* One search with the definitions of the nearest `depth` levels; true: impossible. */
 bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth);
-/* A few levels and hardly a split. */
-bool search_shallow(Solver *s, const Bound *b, uint32_t n);
+/* Two bounds never hold together. */
+bool search_pair(Solver *s, const Bound *b, Effort e);
 #endif

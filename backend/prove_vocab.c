@@ -33,6 +33,7 @@ static void token_vars(Prover *p)
     p->payload_var = pool_array(p->pool, m->max_width + 1, sizeof *p->payload_var);
     for (uint32_t k = 0; k < m->nkinds; k++) one[k] = (VarTerm){p->kind_var[k] = solver_free_var(p->s, 0, 1), 1};
     for (uint32_t i = 0; i < m->max_width; i++) p->payload_var[i] = solver_free_var(p->s, 0, 1);
+    solver_one_hot(p->s, p->kind_var, m->nkinds);
     p->one_kind = solver_lin(p->s, one, m->nkinds);
     solver_limit(p->s, p->one_kind, 1, 1);
     for (uint32_t k = 0; m->nkinds > 1 && k < m->nkinds; k++) solver_attach(p->s, p->kind_var[k], p->one_kind);
@@ -241,17 +242,14 @@ static bool is_fed_after(const Prover *p, uint32_t kind)
     return r != CHIP_LOAD && r != CHIP_EXIT && r != CHIP_FAULT;
 }
 
-/* In no pass over a token of kind `given` (of any that something is fed after when that is nkinds) is kind k said while the count is full. */
+/* In no pass over a token of kind `given` is kind k said while the count is full. */
 static bool never_after(Prover *p, const Score *x, const Count *c, uint32_t k, uint32_t given)
 {
-    Bound *b = pool_array(p->pool, 2 * p->m->nkinds + 3, sizeof *b);
+    Bound *b = pool_array(p->pool, p->m->nkinds + 3, sizeof *b);
     for (int next_only = 1; next_only >= 0; next_only--) {
         uint32_t n = winning(p, x, k, next_only, b);
         b[n++] = (Bound){c->value, c->max, c->max};
-        for (uint32_t j = 0; j < p->m->nkinds; j++) {
-            if (j == given) b[n++] = (Bound){p->kind_var[j], 1, 1};
-            if (given == p->m->nkinds && !is_fed_after(p, j)) b[n++] = (Bound){p->kind_var[j], 0, 0};
-        }
+        b[n++] = (Bound){p->kind_var[given], 1, 1};
         if (solver_never(p->s, b, n)) return true;
     }
     return false;
@@ -267,7 +265,6 @@ static bool count_bounded(Prover *p, const Score *x, const Count *c)
         if (kind->role == CHIP_INPUT || kind->role == CHIP_START || kind->role == CHIP_LOAD)
             return refuse(p, "layer %d: head %u: the host's token %s adds to a count", c->layer, c->head, kind->name);
         if (kind->role == CHIP_EXIT || kind->role == CHIP_FAULT || (x[k].fixed && x[k].hi + x[k].bits <= 0)) continue;
-        if (never_after(p, x, c, k, p->m->nkinds)) continue;
         for (uint32_t j = 0; j < p->m->nkinds; j++)
             if (is_fed_after(p, j) && !never_after(p, x, c, k, j))
                 note(p, "kind %s is not said after kind %s while the count of layer %d, head %u, is %d", kind->name, p->m->kind[j].name, c->layer, c->head, c->max);
