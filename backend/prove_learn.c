@@ -92,7 +92,7 @@ bool solver_exclusive(Solver *s, Var x, Var y)
 {
     VarTerm t[2] = {{x < y ? x : y, 1}, {x < y ? y : x, 1}};
     Var f = solver_lin(s, t, 2);
-    return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, (Literal){x, true}, (Literal){y, true}, MODERATE) || exclude(s, (Literal){x, true}, (Literal){y, true}, FULL);
+    return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, (Literal){x, true}, (Literal){y, true}, FULL);
 }
 
 /* ---- pairs of gates ---- */

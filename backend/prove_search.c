@@ -7,7 +7,7 @@
 #include "prove_solver.h"
 #include <stdlib.h>
 
-enum { BUDGET = 1000, MAX_DEPTH = 12, WEIGHT = 4096 };
+enum { BUDGET = 1000, MODERATE_BUDGET = 100, MAX_DEPTH = 12, WEIGHT = 4096 };
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0 && (a < 0) == (b < 0)); }
@@ -347,6 +347,7 @@ static bool climb(Solver *s, const Bound *b, uint32_t n, uint32_t least, uint32_
         s->depth = d;
         if (ask(s, b, n, d, before)) return true;
         if (before == s->asked && d) break; /* there is nothing deeper */
+        if (s->spent && s->limit == MODERATE_BUDGET && !s->low_first) break; /* solver_never is likelier to help */
         before = s->asked;
     }
     return false;
@@ -385,7 +386,7 @@ static bool never(Solver *s, const Bound *b, uint32_t n, uint32_t budget)
 
 bool search_pair(Solver *s, const Bound *b, Effort e)
 {
-    static const uint32_t budget[] = {16, 100, 3000}, depth[] = {2, MAX_DEPTH, MAX_DEPTH};
+    static const uint32_t budget[] = {16, MODERATE_BUDGET, 3000}, depth[] = {2, MAX_DEPTH, MAX_DEPTH};
     if (sample_shows(s, b, 2)) return false;
     s->limit = budget[e];
     s->spent = false;

@@ -91,15 +91,6 @@ static void rehash(Solver *s)
 
 int32_t solver_clamp(int64_t x) { return x > INT32_MAX ? INT32_MAX : x < INT32_MIN ? INT32_MIN : (int32_t)x; }
 
-void lin_bounds(const Solver *s, const VarTerm *t, uint32_t n, int64_t *lo, int64_t *hi)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        const VarInfo *x = &s->v.data[t[i].v];
-        *lo += (int64_t)t[i].c * (t[i].c > 0 ? x->lo : x->hi);
-        *hi += (int64_t)t[i].c * (t[i].c > 0 ? x->hi : x->lo);
-    }
-}
-
 static uint32_t level_of(const Solver *s, const VarTerm *t, uint32_t n)
 {
     uint32_t l = 0;
@@ -180,52 +171,6 @@ static int8_t direction(const Table *t)
     bool up = true, down = true;
     for (int32_t i = 1; i < t->n; i++) up &= t->t[i] >= t->t[i - 1], down &= t->t[i] <= t->t[i - 1];
     return up ? 1 : down ? -1 : 0;
-}
-
-/* Range of T over s's range. */
-void table_bounds(const Solver *sv, const Table *t, int64_t *lo, int64_t *hi)
-{
-    int32_t a = 0, b = 0;
-    if (t->s != NO_VAR) a = sv->v.data[t->s].lo - t->s0, b = sv->v.data[t->s].hi - t->s0;
-    int32_t x = t->t[a], y = t->t[b];
-    if (t->mono) {
-        *lo = x < y ? x : y, *hi = x < y ? y : x;
-        return;
-    }
-    int32_t min = x, max = x;
-    for (int32_t i = a + 1; i <= b; i++) min = t->t[i] < min ? t->t[i] : min, max = t->t[i] > max ? t->t[i] : max;
-    *lo = min, *hi = max;
-}
-
-int guard_state(const Solver *s, const Table *t)
-{
-    if (t->g == NO_VAR || s->v.data[t->g].lo >= t->gtop) return 1;
-    return s->v.data[t->g].hi < t->gtop ? 0 : -1;
-}
-
-void range_product(int64_t alo, int64_t ahi, int64_t blo, int64_t bhi, int64_t *lo, int64_t *hi)
-{
-    int64_t c[4] = {alo * blo, alo * bhi, ahi * blo, ahi * bhi};
-    *lo = *hi = c[0];
-    for (int i = 1; i < 4; i++) *lo = c[i] < *lo ? c[i] : *lo, *hi = c[i] > *hi ? c[i] : *hi;
-}
-
-void value_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi)
-{
-    table_bounds(s, t, lo, hi);
-    if (t->m == NO_VAR) return;
-    const VarInfo *m = &s->v.data[t->m];
-    range_product(*lo, *hi, (int64_t)m->lo + t->mk, (int64_t)m->hi + t->mk, lo, hi);
-}
-
-void term_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi)
-{
-    int g = guard_state(s, t);
-    *lo = *hi = 0;
-    if (g == 0) return;
-    value_bounds(s, t, lo, hi);
-    if (g == 1) return;
-    *lo = *lo < 0 ? *lo : 0, *hi = *hi > 0 ? *hi : 0;
 }
 
 int32_t *solver_table(Solver *s, int32_t n)

@@ -74,14 +74,65 @@ struct Solver {
 /* ---- prove_solve.c ---- */
 void solver_side(Solver *s, Var v, Var form, bool whole);
 int32_t solver_clamp(int64_t x);
-/* Each adds to, or sets, the range of what it names, from the ranges of the variables. */
-void lin_bounds(const Solver *s, const VarTerm *t, uint32_t n, int64_t *lo, int64_t *hi);
-void table_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi);
-void value_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi); /* of T(s) * (m + mk), the condition aside */
-void term_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi);
-void range_product(int64_t alo, int64_t ahi, int64_t blo, int64_t bhi, int64_t *lo, int64_t *hi);
+/* ---- ranges of parts of definitions, from the ranges of the variables ---- */
+/* Adds. */
+static inline void lin_bounds(const Solver *s, const VarTerm *t, uint32_t n, int64_t *lo, int64_t *hi)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const VarInfo *x = &s->v.data[t[i].v];
+        *lo += (int64_t)t[i].c * (t[i].c > 0 ? x->lo : x->hi);
+        *hi += (int64_t)t[i].c * (t[i].c > 0 ? x->hi : x->lo);
+    }
+}
+
 /* Whether the condition g == gtop: 1 holds, 0 does not, -1 is open. */
-int guard_state(const Solver *s, const Table *t);
+static inline int guard_state(const Solver *s, const Table *t)
+{
+    if (t->g == NO_VAR || s->v.data[t->g].lo >= t->gtop) return 1;
+    return s->v.data[t->g].hi < t->gtop ? 0 : -1;
+}
+
+static inline void range_product(int64_t alo, int64_t ahi, int64_t blo, int64_t bhi, int64_t *lo, int64_t *hi)
+{
+    int64_t c[4] = {alo * blo, alo * bhi, ahi * blo, ahi * bhi};
+    *lo = *hi = c[0];
+    for (int i = 1; i < 4; i++) *lo = c[i] < *lo ? c[i] : *lo, *hi = c[i] > *hi ? c[i] : *hi;
+}
+
+/* Range of T over s's range. */
+static inline void table_bounds(const Solver *sv, const Table *t, int64_t *lo, int64_t *hi)
+{
+    int32_t a = 0, b = 0;
+    if (t->s != NO_VAR) a = sv->v.data[t->s].lo - t->s0, b = sv->v.data[t->s].hi - t->s0;
+    int32_t x = t->t[a], y = t->t[b];
+    if (t->mono) {
+        *lo = x < y ? x : y, *hi = x < y ? y : x;
+        return;
+    }
+    int32_t min = x, max = x;
+    for (int32_t i = a + 1; i <= b; i++) min = t->t[i] < min ? t->t[i] : min, max = t->t[i] > max ? t->t[i] : max;
+    *lo = min, *hi = max;
+}
+
+/* Of T(s) * (m + mk), the condition aside. */
+static inline void value_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi)
+{
+    table_bounds(s, t, lo, hi);
+    if (t->m == NO_VAR) return;
+    const VarInfo *m = &s->v.data[t->m];
+    range_product(*lo, *hi, (int64_t)m->lo + t->mk, (int64_t)m->hi + t->mk, lo, hi);
+}
+
+/* With the condition. */
+static inline void term_bounds(const Solver *s, const Table *t, int64_t *lo, int64_t *hi)
+{
+    int g = guard_state(s, t);
+    *lo = *hi = 0;
+    if (g == 0) return;
+    value_bounds(s, t, lo, hi);
+    if (g == 1) return;
+    *lo = *lo < 0 ? *lo : 0, *hi = *hi > 0 ? *hi : 0;
+}
 
 /* ---- prove_sample.c ---- */
 void sample_var(Solver *s, Var v); /* a new one */
