@@ -1,0 +1,849 @@
+/* slice.c: a chip as stages of logic over planes, compiled one after the other: embedding; for each layer what its state is asked for, then what
+ * comes of it and the MLP; output head. Between two stages a channel is an Int whose planes lie in slots that the later stages read. A stage
+ * whose assumed ranges do not hold is compiled again, with all after it, and the pass goes on from there: what lies before it stands. */
+#include "slice.h"
+#include <stdlib.h>
+#include <time.h>
+
+enum { TEMP = 32768, MAX_TAPS = 16 };
+
+typedef enum { STAGE_EMBED, STAGE_IN, STAGE_OUT, STAGE_HEAD } StageKind;
+typedef struct {
+    StageKind kind;
+    uint32_t layer;
+    BitCode code;
+    VEC(Check) check;
+    uint8_t *level;    /* [hidden] */
+    Channel **channel; /* [hidden] before the stage; NULL: 0 */
+    uint32_t next, nfree, *free; /* slots at its beginning */
+    Pool *keep;
+} Stage;
+
+/* A channel of earlier tokens, a bit: past[t] is its plane t tokens back. */
+typedef struct {
+    uint32_t channel, taps;
+    uint16_t past[MAX_TAPS], now; /* now: the slot of this token's, NO_SLOT: 0 */
+    uint64_t carry;               /* shared lanes: its last 64 lanes of the block before */
+} Past;
+
+struct Slice {
+    const Model *m;
+    bool shared;
+    Pool *pool, *block_pool;
+    Bits g;
+    Plane *plane;
+    float *pilot;
+    uint32_t nbases;
+    Basis *basis;
+    SliceDelta **delta; /* [layers], NULL: attention */
+    SliceMlp **mlp;
+    const Basis *final;
+    VEC(Past) *past; /* [layers] */
+    bool **needed;   /* [layers + 1][hidden] read by that layer's mixer or later */
+    uint32_t nstages;
+    Stage *stage;
+    uint32_t next, nfree, *free; /* allocator */
+    uint32_t kind_bits, payload_bits;
+    uint16_t token_in[64], token_out[64], special, retired, wrong, begun[MAX_TAPS];
+    uint64_t active[PLANE_WORDS];
+    uint64_t *scratch;
+    size_t nscratch;
+    uint32_t bytes, compilations;
+    double seconds;
+    Forms head;
+    uint32_t *kind_form, *bit_form, *code_of;
+    bool began; /* shared: a block has been run */
+};
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+const Model *slice_model(const Slice *s) { return s->m; }
+size_t slice_bytes(const Slice *s) { return s->bytes; }
+uint64_t *slice_active(Slice *s) { return s->active; }
+const Plane *slice_special(const Slice *s) { return &s->plane[s->special]; }
+const Plane *slice_retired(const Slice *s) { return &s->plane[s->retired]; }
+Cells *slice_layer_cells(Slice *s, uint32_t layer) { return s->delta[layer] ? slice_delta_cells(s->delta[layer]) : NULL; }
+
+/* ---- slots ---- */
+uint16_t slice_new_slot(Slice *s);
+uint16_t slice_new_slot(Slice *s)
+{
+    uint32_t slot = s->nfree ? s->free[--s->nfree] : s->next++;
+    if (slot >= TEMP) die("a chip of more than %d planes", TEMP); /* the channels of any model that fits number far fewer */
+    return (uint16_t)slot;
+}
+
+/* Slots that the channels before a stage do not use are free from then on. */
+static void free_unused(Slice *s, const Stage *st, uint32_t fixed)
+{
+    bool *used = calloc(s->next, sizeof *used);
+    if (!used) die("out of memory");
+    for (uint32_t c = 0; c < s->m->geo.hidden; c++)
+        for (uint32_t p = 0; st->channel[c] && p < st->channel[c]->n; p++)
+            if (st->channel[c]->slot[p] != NO_SLOT) used[st->channel[c]->slot[p]] = true;
+    s->nfree = 0;
+    for (uint32_t i = s->next; i-- > fixed;)
+        if (!used[i]) s->free[s->nfree++] = i;
+    free(used);
+}
+
+/* ---- channels as a block sees them ---- */
+static void begin_block(Slice *s, Block *k, Stage *st)
+{
+    pool_free(st->keep);
+    st->keep = pool_new();
+    bits_reset(&s->g);
+    pool_free(s->block_pool);
+    s->block_pool = pool_new();
+    *k = (Block){.s = s, .g = &s->g, .pool = s->block_pool, .keep = st->keep};
+    k->x = pool_array(k->pool, s->m->geo.hidden, sizeof *k->x);
+    for (uint32_t c = 0; c < s->m->geo.hidden; c++) {
+        const Channel *ch = st->channel[c];
+        if (!ch) continue;
+        Int *x = k->x[c] = pool_alloc(k->pool, sizeof *x);
+        *x = (Int){.lo = ch->lo, .hi = ch->hi, .n = ch->n};
+        for (uint32_t p = 0; p < ch->n; p++) x->plane[p] = ch->slot[p] == NO_SLOT ? FALSE_REF : bits_leaf(&s->g, ch->slot[p]);
+    }
+}
+
+/* A plane as a slot: a leaf stays where it is. */
+static uint16_t goal_slot(Block *k, Ref r)
+{
+    const Node *x = &k->g->node.data[r >> 1];
+    if (r == FALSE_REF) return NO_SLOT;
+    if (x->op == NODE_LEAF && !(r & 1)) return (uint16_t)x->a;
+    for (uint32_t i = 0; i < k->goal.n; i++)
+        if (k->goal.data[i].ref == r && k->goal.n - i < 64) return (uint16_t)k->goal.data[i].slot;
+    uint16_t slot = slice_new_slot(k->s);
+    vec_push(&k->goal, ((BitGoal){r, slot}));
+    return slot;
+}
+
+/* The channels after the block, of those that anything later needs. */
+static void end_block(Slice *s, Block *k, Channel **out, const bool *needed)
+{
+    for (uint32_t c = 0; c < s->m->geo.hidden; c++) {
+        const Int *x = k->x[c];
+        out[c] = NULL;
+        if (!x || !needed[c] || (x->n == 0 && x->lo == 0)) continue;
+        Channel *ch = out[c] = pool_alloc(k->keep, sizeof *ch);
+        *ch = (Channel){.lo = (int32_t)x->lo, .hi = (int32_t)x->hi, .n = x->n};
+        for (uint32_t p = 0; p < x->n; p++) ch->slot[p] = goal_slot(k, x->plane[p]);
+    }
+}
+
+/* ---- earlier tokens ---- */
+static Past *past_of(Slice *s, uint32_t layer, uint32_t channel)
+{
+    for (uint32_t i = 0; i < s->past[layer].n; i++)
+        if (s->past[layer].data[i].channel == channel) return &s->past[layer].data[i];
+    return NULL;
+}
+
+static uint32_t compiling_layer; /* of the block; a compilation is never interrupted by another */
+
+Int **slice_past(Block *k, uint32_t tap);
+Int **slice_past(Block *k, uint32_t tap)
+{
+    Slice *s = k->s;
+    uint32_t n = s->m->geo.hidden;
+    if (!k->past) k->past = pool_array(k->pool, MAX_TAPS, sizeof *k->past * n);
+    Int **x = k->past + (size_t)tap * n;
+    for (uint32_t i = 0; i < s->past[compiling_layer].n; i++) {
+        const Past *p = &s->past[compiling_layer].data[i];
+        if (p->taps < tap || x[p->channel] || !k->x[p->channel]) continue;
+        Int *y = x[p->channel] = pool_alloc(k->pool, sizeof *y);
+        if (!is_bit(k->x[p->channel])) k->why = "a number of an earlier token is asked for";
+        *y = (Int){.hi = 1, .n = 1, .plane = {bits_leaf(k->g, p->past[tap])}};
+    }
+    return x;
+}
+
+Ref slice_begun(Block *k, uint32_t tap);
+Ref slice_begun(Block *k, uint32_t tap) { return bits_leaf(k->g, k->s->begun[tap]); }
+
+static void note_past(Slice *s, uint32_t layer, const bool *past)
+{
+    for (uint32_t tap = 1; tap < s->m->geo.taps && tap < MAX_TAPS; tap++)
+        for (uint32_t c = 0; c < s->m->geo.hidden; c++) {
+            if (!past[(size_t)tap * s->m->geo.hidden + c]) continue;
+            Past *p = past_of(s, layer, c);
+            if (!p) p = &s->past[layer].data[vec_push(&s->past[layer], ((Past){.channel = c}))];
+            for (; p->taps < tap; p->past[++p->taps] = slice_new_slot(s)) {}
+        }
+}
+
+static void find_now(Slice *s, const Stage *st)
+{
+    for (uint32_t i = 0; i < s->past[st->layer].n; i++) {
+        Past *p = &s->past[st->layer].data[i];
+        const Channel *c = st->channel[p->channel];
+        p->now = c && c->n ? c->slot[0] : NO_SLOT;
+    }
+}
+
+static uint64_t word_of(const Slice *s, uint16_t slot, uint32_t w) { return slot == NO_SLOT ? 0 : s->plane[slot].w[w]; }
+
+/* Shared lanes: lane i's past is lane i - tap, or one of the block before. */
+static void shift_past(Slice *s, uint32_t layer)
+{
+    for (uint32_t i = 0; i < s->past[layer].n; i++) {
+        Past *p = &s->past[layer].data[i];
+        for (uint32_t tap = 1; tap <= p->taps; tap++) {
+            uint64_t before = p->carry;
+            for (uint32_t w = 0; w < PLANE_WORDS; w++) {
+                uint64_t x = word_of(s, p->now, w);
+                s->plane[p->past[tap]].w[w] = x << tap | before >> (64 - tap);
+                before = x;
+            }
+        }
+    }
+}
+
+static void keep_past(Slice *s, uint32_t layer)
+{
+    for (uint32_t i = 0; i < s->past[layer].n; i++) {
+        Past *p = &s->past[layer].data[i];
+        if (s->shared) {
+            p->carry = word_of(s, p->now, PLANE_WORDS - 1);
+            continue;
+        }
+        for (uint32_t tap = p->taps; tap > 1; tap--) s->plane[p->past[tap]] = s->plane[p->past[tap - 1]];
+        if (p->now == NO_SLOT) memset(&s->plane[p->past[1]], 0, sizeof(Plane));
+        else s->plane[p->past[1]] = s->plane[p->now];
+    }
+}
+
+/* ---- embedding ---- */
+static Ref kind_plane(Block *k, const uint16_t *slot, uint32_t bits, uint32_t kind)
+{
+    Ref all = TRUE_REF;
+    for (uint32_t b = 0; b < bits; b++) all = bits_and(k->g, all, bits_leaf(k->g, slot[b]) ^ !(kind >> b & 1));
+    return all;
+}
+
+typedef struct {
+    uint32_t channel, kind;
+    Ref plane;
+    float w;
+} Seed;
+typedef VEC(Seed) Seeds;
+
+static int by_channel_then_weight(const void *p, const void *q)
+{
+    const Seed *x = p, *y = q;
+    if (x->channel != y->channel) return x->channel < y->channel ? -1 : 1;
+    if (x->w != y->w) return x->w < y->w ? -1 : 1;
+    return x->kind < y->kind ? -1 : x->kind > y->kind ? 1 : x->plane < y->plane ? -1 : x->plane > y->plane;
+}
+
+static void list_seeds(Block *k, Seeds *out)
+{
+    Slice *s = k->s;
+    const Model *m = s->m;
+    Ref *kind = pool_array(k->pool, m->nkinds, sizeof *kind);
+    for (uint32_t i = 0; i < m->nkinds; i++) kind[i] = kind_plane(k, s->token_in, s->kind_bits, i);
+    for (uint32_t i = 0; i < m->embed_kind.n; i++) {
+        uint32_t c = (uint32_t)m->embed_kind.col[i], r = (uint32_t)m->embed_kind.row[i];
+        if (s->pilot[c] == 0) vec_push(out, ((Seed){c, r, kind[r], m->embed_kind.value[i]}));
+    }
+    for (uint32_t i = 0; i < m->embed_bit.n; i++) {
+        uint32_t c = (uint32_t)m->embed_bit.col[i], r = (uint32_t)m->embed_bit.row[i] / m->max_width, b = (uint32_t)m->embed_bit.row[i] % m->max_width;
+        vec_push(out, ((Seed){c, r, bits_and(k->g, kind[r], bits_leaf(k->g, s->token_in[s->kind_bits + b])), m->embed_bit.value[i]}));
+    }
+    if (out->n) qsort(out->data, out->n, sizeof *out->data, by_channel_then_weight);
+}
+
+/* Kinds exclude each other: amounts of different kinds that are equal are one plane. */
+static bool seed_channel(Block *k, const Seed *seed, uint32_t n, uint8_t level)
+{
+    Sum s = {0};
+    bool ok = true;
+    for (uint32_t i = 0, end; i < n; i = end) {
+        Ref plane = FALSE_REF;
+        int64_t w;
+        for (end = i; end < n && seed[end].w == seed[i].w && (end == i || seed[end].kind != seed[end - 1].kind); end++) plane = bits_or(k->g, plane, seed[end].plane);
+        ok &= whole((double)seed[i].w, &w);
+        vec_push(&s.part, ((Part){.first = s.term.n, .end = s.term.n + 1, .lo = w < 0 ? w : 0, .hi = w > 0 ? w : 0}));
+        vec_push(&s.term, ((Term){plane, w}));
+    }
+    Int *x = ok ? sum_channel(k, &s, NULL, seed->channel, level) : NULL;
+    if (!x) k->why = "an embedding that is no integer";
+    k->x[seed->channel] = x;
+    free(s.term.data);
+    free(s.part.data);
+    return x != NULL;
+}
+
+static bool embed(Block *k, const uint8_t *level)
+{
+    Seeds seeds = {0};
+    bool ok = true;
+    list_seeds(k, &seeds);
+    for (uint32_t i = 0, end; ok && i < seeds.n; i = end) {
+        for (end = i; end < seeds.n && seeds.data[end].channel == seeds.data[i].channel; end++) {}
+        ok = seed_channel(k, seeds.data + i, end - i, level[seeds.data[i].channel]);
+    }
+    free(seeds.data);
+    return ok;
+}
+
+/* ---- output head ---- */
+typedef struct {
+    Ref payload[32];
+    double margin; /* the sum of the absolute values, when it is constant */
+    VEC(Term) term; /* else, in units of `unit` */
+} Code;
+
+/* A payload bit is the sign of its form's value; what it adds to the score is the absolute value. */
+static bool payload_bit(Block *k, uint32_t form, double unit, Ref *bit, Code *c)
+{
+    const Forms *f = &k->s->head;
+    Table t;
+    if (!form_table(k, k->x, f->e.data + f->start[form], f->start[form + 1] - f->start[form], (double)f->bias[form], &t)) return false;
+    uint8_t *plane = xrealloc(NULL, t.size);
+    double least = INFINITY;
+    int64_t most = 0, v;
+    for (uint32_t i = 0; i < t.size; i++) {
+        plane[i] = t.value[i] > 0;
+        if (fabs(t.value[i]) < least) least = fabs(t.value[i]);
+    }
+    *bit = table_plane(k, &t, plane);
+    bool ok = true;
+    for (uint32_t i = 0; i < t.size && ok; i++) {
+        ok = whole((fabs(t.value[i]) - least) / unit, &v);
+        if (v > most) most = v;
+    }
+    c->margin += least;
+    for (uint32_t b = 0; ok && most >> b; b++) {
+        for (uint32_t i = 0; i < t.size; i++) plane[i] = (uint64_t)llrint((fabs(t.value[i]) - least) / unit) >> b & 1;
+        vec_push(&c->term, ((Term){table_plane(k, &t, plane), 1ll << b}));
+    }
+    free(plane);
+    return ok;
+}
+
+static double head_unit(const Slice *s)
+{
+    double unit = 1e30;
+    for (uint32_t i = 0; i < s->head.e.n + s->head.n; i++) {
+        int exp;
+        float w = i < s->head.e.n ? s->head.e.data[i].w : s->head.bias[i - s->head.e.n];
+        int64_t mantissa = (int64_t)ldexp(frexp(fabs((double)w), &exp), 24);
+        if (!mantissa) continue;
+        double u = ldexp(1, exp + __builtin_ctzll((uint64_t)mantissa) - 24);
+        if (u < unit) unit = u;
+    }
+    return unit;
+}
+
+static bool make_code(Block *k, uint32_t kind, double unit, Code *c)
+{
+    const Model *m = k->s->m;
+    for (uint32_t i = 0; i < m->kind[kind].width; i++)
+        if (!payload_bit(k, k->s->bit_form[kind * m->max_width + i], unit, &c->payload[i], c)) return false;
+    return true;
+}
+
+static bool score_of(Block *k, uint32_t kind, double unit, const Code *c, Int *out)
+{
+    const Forms *f = &k->s->head;
+    uint32_t form = k->s->kind_form[kind];
+    VEC(Term) term = {0};
+    int64_t constant = 0, w = 0;
+    bool ok = whole(((double)f->bias[form] + c->margin) / unit, &constant);
+    for (uint32_t e = f->start[form]; ok && e < f->start[form + 1]; e++) {
+        const Int *x = channel_int(k->x, f->e.data[e].at);
+        ok = whole((double)f->e.data[e].w / unit, &w);
+        constant += w * x->lo;
+        for (uint32_t p = 0; p < x->n; p++) vec_push(&term, ((Term){x->plane[p], w * (1ll << p)}));
+    }
+    for (uint32_t i = 0; i < c->term.n; i++) vec_push(&term, c->term.data[i]);
+    ok = ok && bits_sum(k->g, term.data, term.n, constant, out);
+    free(term.data);
+    return ok;
+}
+
+/* x - lo in `width` planes. */
+static void rebase(Block *k, const Int *x, int64_t lo, uint32_t width, Ref *out)
+{
+    Term t[MAX_PLANES];
+    for (uint32_t p = 0; p < x->n; p++) t[p] = (Term){x->plane[p], 1ll << p};
+    bits_add(k->g, t, x->n, x->lo - lo, width, out);
+}
+
+static Ref greater(Block *k, const Ref *a, const Ref *b, uint32_t n)
+{
+    Ref g = FALSE_REF;
+    for (uint32_t i = 0; i < n; i++) g = bits_mux(k->g, bits_xor(k->g, a[i], b[i]), a[i], g);
+    return g;
+}
+
+/* The first of the greatest scores: planes of its kind's number. */
+static void best_kind(Block *k, const Int *score, Ref *number)
+{
+    const Slice *s = k->s;
+    int64_t lo = INT64_MAX, hi = INT64_MIN;
+    Ref best[64], mine[64];
+    for (uint32_t i = 0; i < s->m->nkinds; i++) {
+        if (score[i].lo < lo) lo = score[i].lo;
+        if (score[i].hi > hi) hi = score[i].hi;
+    }
+    uint32_t width = bits_width((uint64_t)(hi - lo));
+    int64_t floor = INT64_MIN; /* some earlier kind has at least this */
+    for (uint32_t b = 0; b < s->kind_bits; b++) number[b] = FALSE_REF;
+    for (uint32_t i = 0; i < s->m->nkinds; i++) {
+        if (i && score[i].hi <= floor) continue;
+        rebase(k, &score[i], lo, width, mine);
+        Ref better = i ? greater(k, mine, best, width) : TRUE_REF;
+        for (uint32_t b = 0; b < width; b++) best[b] = i ? bits_mux(k->g, better, mine[b], best[b]) : mine[b];
+        for (uint32_t b = 0; b < s->kind_bits; b++) number[b] = bits_mux(k->g, better, i >> b & 1 ? TRUE_REF : FALSE_REF, number[b]);
+        if (score[i].lo > floor) floor = score[i].lo;
+    }
+    if (s->m->end < s->m->geo.vocab && lo < 0) { /* an unused row, whose logit is 0, must not win */
+        Ref zero[64];
+        for (uint32_t b = 0; b < width; b++) zero[b] = (uint64_t)-lo >> b & 1 ? TRUE_REF : FALSE_REF;
+        Ref below = greater(k, zero, best, width);
+        if (below != FALSE_REF) vec_push(&k->check, ((CheckNode){below, CHECK_FATAL, "an unused row of the vocabulary won"}));
+    }
+}
+
+static void head_goals(Block *k, const Ref *number, const Code *code)
+{
+    Slice *s = k->s;
+    const Model *m = s->m;
+    Ref payload[32] = {0}, special = FALSE_REF, retired = FALSE_REF, *of_code = pool_array(k->pool, m->nkinds, sizeof *of_code);
+    for (uint32_t i = 0; i < m->nkinds; i++) {
+        Ref mine = TRUE_REF;
+        for (uint32_t b = 0; b < s->kind_bits; b++) mine = bits_and(k->g, mine, number[b] ^ !(i >> b & 1));
+        of_code[s->code_of[i]] = bits_or(k->g, of_code[s->code_of[i]], mine);
+        if (m->kind[i].role != CHIP_TRACE) special = bits_or(k->g, special, mine);
+        if (m->kind[i].retire) retired = bits_or(k->g, retired, mine);
+    }
+    for (uint32_t i = 0; i < m->nkinds; i++)
+        for (uint32_t b = 0; s->code_of[i] == i && b < m->kind[i].width; b++)
+            payload[b] = bits_or(k->g, payload[b], bits_and(k->g, of_code[i], code[i].payload[b]));
+    for (uint32_t b = 0; b < s->kind_bits; b++) vec_push(&k->goal, ((BitGoal){number[b], s->token_out[b]}));
+    for (uint32_t b = 0; b < s->payload_bits; b++) vec_push(&k->goal, ((BitGoal){payload[b], s->token_out[s->kind_bits + b]}));
+    vec_push(&k->goal, ((BitGoal){special, s->special}));
+    vec_push(&k->goal, ((BitGoal){retired, s->retired}));
+}
+
+static bool head(Block *k)
+{
+    Slice *s = k->s;
+    const Model *m = s->m;
+    double unit = head_unit(s);
+    Code *code = pool_array(k->pool, m->nkinds, sizeof *code);
+    Int *score = pool_array(k->pool, m->nkinds, sizeof *score);
+    Ref number[32];
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < m->nkinds; i++) {
+        if (s->code_of[i] == i) ok = make_code(k, i, unit, &code[i]);
+        ok = ok && score_of(k, i, unit, &code[s->code_of[i]], &score[i]);
+    }
+    if (ok) {
+        best_kind(k, score, number);
+        head_goals(k, number, code);
+    } else k->why = "scores that are no multiples of a unit";
+    for (uint32_t i = 0; i < m->nkinds; i++) free(code[i].term.data);
+    return ok;
+}
+
+/* ---- stages ---- */
+static void grow_scratch(Slice *s, const Cells *c)
+{
+    size_t n = ((size_t)c->nin + c->nout) * LANES;
+    if (n <= s->nscratch) return;
+    s->nscratch = n;
+    s->scratch = pool_array(s->pool, n, sizeof *s->scratch);
+}
+
+static bool stage_block(Slice *s, Stage *st, Block *k)
+{
+    bool ok = true;
+    compiling_layer = st->layer;
+    if (st->kind == STAGE_EMBED) return embed(k, st->level);
+    if (st->kind == STAGE_HEAD) return head(k);
+    if (st->kind == STAGE_IN) {
+        find_now(s, st);
+        ok = slice_delta_in(s->delta[st->layer], k);
+        if (ok) grow_scratch(s, slice_delta_cells(s->delta[st->layer]));
+        return ok && !k->why;
+    }
+    if (s->delta[st->layer]) ok = slice_delta_out(s->delta[st->layer], k, st->level);
+    return ok && slice_mlp(s->mlp[st->layer], k, st->level);
+}
+
+static void stage_checks(Stage *st, Block *k)
+{
+    st->check.n = 0;
+    for (uint32_t i = 0; i < k->check.n; i++) {
+        const CheckNode *c = &k->check.data[i];
+        uint16_t slot = slice_new_slot(k->s);
+        vec_push(&k->goal, ((BitGoal){c->ref, slot}));
+        vec_push(&st->check, ((Check){slot, c->what, c->why}));
+    }
+}
+
+static void save_slots(Slice *s, Stage *st)
+{
+    st->next = s->next;
+    st->nfree = s->nfree;
+    st->free = xrealloc(st->free, (s->nfree + 1) * sizeof *st->free);
+    memcpy(st->free, s->free, s->nfree * sizeof *st->free);
+}
+
+static void load_slots(Slice *s, const Stage *st)
+{
+    s->next = st->next;
+    s->nfree = st->nfree;
+    memcpy(s->free, st->free, s->nfree * sizeof *st->free);
+}
+
+/* Which channels the stages from this one on read. */
+static const bool *needed_after(const Slice *s, const Stage *st)
+{
+    return st->kind == STAGE_EMBED ? s->needed[0] : st->kind == STAGE_IN ? s->needed[st->layer] : s->needed[st->layer + 1];
+}
+
+static bool compile_stage(Slice *s, Stage *st, const char **why)
+{
+    Block k;
+    bool last = st->kind == STAGE_HEAD;
+    save_slots(s, st);
+    begin_block(s, &k, st);
+    bool ok = stage_block(s, st, &k);
+    if (ok) {
+        stage_checks(st, &k);
+        if (st->kind == STAGE_IN) memcpy(st[1].channel, st->channel, s->m->geo.hidden * sizeof *st->channel);
+        else if (!last) end_block(s, &k, st[1].channel, needed_after(s, st));
+        if (!bitcode_make(&st->code, &s->g, k.goal.data, k.goal.n, TEMP)) ok = false, k.why = "too many planes";
+    }
+    free(k.goal.data);
+    free(k.check.data);
+    if (!ok) *why = k.why ? k.why : "a form that planes cannot hold";
+    return ok;
+}
+
+/* The slots below are for good: tokens, past tokens. */
+static uint32_t fixed_slots(const Slice *s) { return s->stage[0].next; }
+
+static bool compile_from(Slice *s, uint32_t first, const char **why)
+{
+    double t = now();
+    bool ok = true;
+    if (s->compilations++) load_slots(s, &s->stage[first]);
+    for (uint32_t i = first; ok && i < s->nstages; i++) {
+        /* what STAGE_IN makes is used by STAGE_OUT */
+        if (i && s->stage[i].kind != STAGE_OUT) free_unused(s, &s->stage[i], fixed_slots(s));
+        ok = compile_stage(s, &s->stage[i], why);
+    }
+    s->seconds += now() - t;
+    return ok;
+}
+
+/* ---- opening ---- */
+static bool usable_gain(float g)
+{
+    int e;
+    return g == 0 || fabsf(frexpf(g, &e)) == 0.5f;
+}
+
+static const Basis *find_basis(Slice *s, const Tensor *norm)
+{
+    uint32_t n = s->m->geo.hidden;
+    float *gain = tensor_vector(s->pool, norm), unit = ldexpf(1, -s->m->pilot_scale);
+    for (uint32_t c = 0; c < n; c++) {
+        gain[c] += 1.0f;
+        if (!usable_gain(gain[c])) return NULL;
+        if (s->pilot[c] == 0) gain[c] *= unit;
+    }
+    s->basis[s->nbases] = (Basis){s->pilot, gain};
+    return &s->basis[s->nbases++];
+}
+
+static bool open_layer(Slice *s, uint32_t i, const char **why)
+{
+    const Layer *l = &s->m->layer[i];
+    const Basis *input = find_basis(s, &l->t[T_INPUT_NORM]), *post = find_basis(s, &l->t[T_POST_NORM]);
+    *why = "norms that are no powers of two";
+    if (!input || !post || !(s->mlp[i] = slice_mlp_make(s->m, i, post, s->pool, why))) return false;
+    if (l->full) {
+        *why = "a memory in an attention layer";
+        return l->t[T_O_PROJ].n == 0 && l->t[T_O_PROJ].fill == 0;
+    }
+    return (s->delta[i] = slice_delta_make(s->m, i, input, s->pool, &s->bytes, why)) != NULL;
+}
+
+static bool same_rows(const Slice *s, uint32_t a, uint32_t b)
+{
+    const Model *m = s->m;
+    return m->kind[a].width == m->kind[b].width &&
+           !memcmp(s->bit_form + a * m->max_width, s->bit_form + b * m->max_width, m->kind[a].width * sizeof *s->bit_form);
+}
+
+static bool open_head(Slice *s, const char **why)
+{
+    const Model *m = s->m;
+    const Basis *b = find_basis(s, &m->final_norm);
+    Matrix kind, bit;
+    *why = "norms that are no powers of two";
+    if (!b) return false;
+    matrix_make(&kind, s->pool, &m->head_kind, false, NULL);
+    matrix_make(&bit, s->pool, &m->head_bit, false, NULL);
+    s->kind_form = pool_array(s->pool, m->nkinds, sizeof *s->kind_form);
+    s->code_of = pool_array(s->pool, m->nkinds, sizeof *s->code_of);
+    s->bit_form = pool_array(s->pool, (size_t)m->nkinds * m->max_width, sizeof *s->bit_form);
+    for (uint32_t k = 0; k < m->nkinds; k++)
+        s->kind_form[k] = forms_add(&s->head, b, kind.col + kind.start[k], kind.value + kind.start[k], kind.start[k + 1] - kind.start[k], 1);
+    for (uint32_t i = 0; i < m->nkinds * m->max_width; i++)
+        s->bit_form[i] = forms_add(&s->head, b, bit.col + bit.start[i], bit.value + bit.start[i], bit.start[i + 1] - bit.start[i], 1);
+    for (uint32_t k = 0; k < m->nkinds; k++)
+        while (!same_rows(s, s->code_of[k], k)) s->code_of[k]++;
+    return true;
+}
+
+/* What each layer's mixer, or anything above it, reads; and what is asked of earlier tokens. */
+static void find_uses(Slice *s)
+{
+    uint32_t n = s->m->geo.hidden, layers = s->m->geo.layers;
+    bool *past = xrealloc(NULL, (size_t)MAX_TAPS * n * sizeof *past);
+    for (uint32_t i = 0; i < s->head.e.n; i++) s->needed[layers][s->head.e.data[i].at] = true;
+    for (uint32_t i = layers; i-- > 0;) {
+        memcpy(s->needed[i], s->needed[i + 1], n * sizeof **s->needed);
+        slice_mlp_uses(s->mlp[i], s->needed[i]);
+        if (!s->delta[i]) continue;
+        memset(past, 0, (size_t)MAX_TAPS * n * sizeof *past);
+        slice_delta_uses(s->delta[i], s->needed[i], past);
+        note_past(s, i, past);
+        for (uint32_t c = 0; c < MAX_TAPS * n; c++) s->needed[i][c % n] |= past[c];
+    }
+    free(past);
+}
+
+static void new_stage(Slice *s, StageKind kind, uint32_t layer)
+{
+    Stage *st = &s->stage[s->nstages++];
+    st->kind = kind;
+    st->layer = layer;
+    st->level = pool_array(s->pool, s->m->geo.hidden, sizeof *st->level);
+    st->channel = pool_array(s->pool, s->m->geo.hidden, sizeof *st->channel);
+}
+
+static void make_stages(Slice *s)
+{
+    s->stage = pool_array(s->pool, 2 * (size_t)s->m->geo.layers + 2, sizeof *s->stage);
+    new_stage(s, STAGE_EMBED, 0);
+    for (uint32_t i = 0; i < s->m->geo.layers; i++) {
+        if (s->delta[i]) new_stage(s, STAGE_IN, i);
+        new_stage(s, STAGE_OUT, i);
+    }
+    new_stage(s, STAGE_HEAD, s->m->geo.layers);
+}
+
+static void fixed_planes(Slice *s)
+{
+    const Model *m = s->m;
+    s->kind_bits = bits_width(m->nkinds - 1);
+    s->payload_bits = m->max_width;
+    for (uint32_t b = 0; b < s->kind_bits + s->payload_bits; b++) s->token_in[b] = slice_new_slot(s), s->token_out[b] = slice_new_slot(s);
+    s->special = slice_new_slot(s), s->retired = slice_new_slot(s), s->wrong = slice_new_slot(s);
+    for (uint32_t t = 0; t < MAX_TAPS; t++) s->begun[t] = slice_new_slot(s);
+}
+
+static bool open_all(Slice *s, const char **why)
+{
+    const Model *m = s->m;
+    uint32_t n = m->geo.hidden, layers = m->geo.layers;
+    if (m->bf16) return *why = "bfloat16", false;
+    if (m->geo.taps > MAX_TAPS || m->max_width > 32) return *why = "its geometry", false;
+    if (!pilots_hold(m, s->pilot)) return *why = "its norms depend on the data", false;
+    forms_init(&s->head);
+    s->basis = pool_array(s->pool, 2 * (size_t)layers + 1, sizeof *s->basis);
+    s->delta = pool_array(s->pool, layers, sizeof *s->delta);
+    s->mlp = pool_array(s->pool, layers, sizeof *s->mlp);
+    s->past = pool_array(s->pool, layers, sizeof *s->past);
+    s->needed = pool_array(s->pool, layers + 1, sizeof *s->needed);
+    for (uint32_t i = 0; i <= layers; i++) s->needed[i] = pool_array(s->pool, n, sizeof **s->needed);
+    if (!open_head(s, why)) return false;
+    for (uint32_t i = 0; i < layers; i++)
+        if (!open_layer(s, i, why)) return false;
+    fixed_planes(s);
+    find_uses(s);
+    make_stages(s);
+    return compile_from(s, 0, why);
+}
+
+Slice *slice_open(const Model *m, bool shared, char **err)
+{
+    Pool *p = pool_new();
+    Slice *s = pool_alloc(p, sizeof *s);
+    const char *why = NULL;
+    *s = (Slice){.m = m, .shared = shared, .pool = p};
+    bits_init(&s->g);
+    s->plane = pool_array(p, 65536, sizeof *s->plane);
+    s->free = pool_array(p, TEMP, sizeof *s->free);
+    s->pilot = pool_array(p, m->geo.hidden, sizeof *s->pilot);
+    if (open_all(s, &why)) return s;
+    slice_close(s);
+    fail(err, "%s", why);
+    return NULL;
+}
+
+void slice_close(Slice *s)
+{
+    for (uint32_t i = 0; s->delta && i < s->m->geo.layers; i++) {
+        slice_delta_close(s->delta[i]);
+        slice_mlp_close(s->mlp[i]);
+        free(s->past[i].data);
+    }
+    for (uint32_t i = 0; i < s->nstages; i++) {
+        bitcode_free(&s->stage[i].code);
+        free(s->stage[i].check.data);
+        free(s->stage[i].free);
+        pool_free(s->stage[i].keep);
+    }
+    if (s->basis) forms_free(&s->head);
+    bits_free(&s->g);
+    pool_free(s->block_pool);
+    pool_free(s->pool);
+}
+
+/* ---- tokens ---- */
+static uint64_t token_word(const Slice *s, uint32_t token)
+{
+    const ChipKind *k = model_kind(s->m, token);
+    return k ? (uint64_t)(k - s->m->kind) | (uint64_t)(token - k->base) << s->kind_bits : 0;
+}
+
+void slice_put(Slice *s, uint32_t lane, uint32_t token)
+{
+    uint64_t v = token_word(s, token), bit = 1ull << (lane & 63);
+    for (uint32_t b = 0; b < s->kind_bits + s->payload_bits; b++) {
+        uint64_t *w = &s->plane[s->token_in[b]].w[lane >> 6];
+        *w = v >> b & 1 ? *w | bit : *w & ~bit;
+    }
+}
+
+void slice_put_all(Slice *s, const uint32_t *token)
+{
+    uint64_t word[LANES];
+    for (uint32_t i = 0; i < LANES; i++) word[i] = token_word(s, token[i]);
+    lanes_to_planes(word, s->plane, s->token_in, s->kind_bits + s->payload_bits);
+}
+
+void slice_feed_back(Slice *s)
+{
+    for (uint32_t b = 0; b < s->kind_bits + s->payload_bits; b++) s->plane[s->token_in[b]] = s->plane[s->token_out[b]];
+}
+
+uint32_t slice_got(const Slice *s, uint32_t lane)
+{
+    uint64_t v = 0;
+    for (uint32_t b = 0; b < s->kind_bits + s->payload_bits; b++) v |= (s->plane[s->token_out[b]].w[lane >> 6] >> (lane & 63) & 1) << b;
+    uint32_t kind = (uint32_t)(v & mask64(s->kind_bits));
+    return kind < s->m->nkinds ? s->m->kind[kind].base + (uint32_t)(v >> s->kind_bits) : UINT32_MAX;
+}
+
+const Plane *slice_wrong(Slice *s, uint32_t next)
+{
+    Plane *wrong = &s->plane[s->wrong];
+    uint64_t v = token_word(s, next);
+    memset(wrong, 0, sizeof *wrong);
+    for (uint32_t b = 0; b < s->kind_bits + s->payload_bits; b++) {
+        const Plane *in = &s->plane[s->token_in[b]], *out = &s->plane[s->token_out[b]];
+        for (uint32_t w = 0; w < PLANE_WORDS; w++) {
+            uint64_t after = w + 1 < PLANE_WORDS ? in->w[w + 1] & 1 : v >> b & 1;
+            wrong->w[w] |= out->w[w] ^ (in->w[w] >> 1 | after << 63);
+        }
+    }
+    return wrong;
+}
+
+void slice_restart_lane(Slice *s, uint32_t lane)
+{
+    for (uint32_t t = 0; t < MAX_TAPS; t++) s->plane[s->begun[t]].w[lane >> 6] &= ~(1ull << (lane & 63));
+}
+
+/* ---- a pass ---- */
+static bool fails(const Slice *s, const Check *c)
+{
+    uint64_t any = 0;
+    for (uint32_t w = 0; w < PLANE_WORDS; w++) any |= s->plane[c->slot].w[w] & s->active[w];
+    return any != 0;
+}
+
+/* Widens what does not hold; 0: all holds; a fatal one gives its reason. */
+static uint32_t look(Slice *s, Stage *st, const char **why)
+{
+    uint32_t failed = 0;
+    for (uint32_t i = 0; i < st->check.n; i++) {
+        const Check *c = &st->check.data[i];
+        if (!fails(s, c)) continue;
+        failed++;
+        if (c->what == CHECK_FATAL || st->level[c->what] >= WIDEST) *why = c->why;
+        else st->level[c->what]++;
+    }
+    return failed;
+}
+
+static void set_begun(Slice *s)
+{
+    for (uint32_t t = 1; s->shared && t < MAX_TAPS; t++) {
+        memset(&s->plane[s->begun[t]], 0xff, sizeof(Plane));
+        if (!s->began) s->plane[s->begun[t]].w[0] = ~0ull << t;
+    }
+}
+
+static void count_begun(Slice *s)
+{
+    s->began = true;
+    for (uint32_t t = MAX_TAPS; !s->shared && t-- > 1;) {
+        if (t == 1) memset(&s->plane[s->begun[t]], 0xff, sizeof(Plane));
+        else s->plane[s->begun[t]] = s->plane[s->begun[t - 1]];
+    }
+}
+
+static const char *run_stage(Slice *s, uint32_t i)
+{
+    Stage *st = &s->stage[i];
+    const char *why = NULL;
+    for (;;) {
+        if (st->kind == STAGE_IN && s->shared) shift_past(s, st->layer);
+        bitcode_run(&st->code, s->plane);
+        if (!look(s, st, &why)) return NULL;
+        if (why || !compile_from(s, i, &why)) return why;
+    }
+}
+
+const char *slice_pass(Slice *s, uint8_t *state, size_t stride)
+{
+    set_begun(s);
+    for (uint32_t i = 0; i < s->nstages; i++) {
+        const char *why = run_stage(s, i);
+        if (why) return why;
+        if (s->stage[i].kind != STAGE_IN) continue;
+        why = cells_run(slice_delta_cells(s->delta[s->stage[i].layer]), s->plane, s->active, state, stride, s->scratch);
+        if (why) return why;
+        keep_past(s, s->stage[i].layer);
+    }
+    count_begun(s);
+    return NULL;
+}
+
+SliceReport slice_report(const Slice *s)
+{
+    SliceReport r = {.compilations = s->compilations, .seconds = s->seconds};
+    for (uint32_t i = 0; i < s->nstages; i++) {
+        r.operations += s->stage[i].code.step.n;
+        r.checks += s->stage[i].check.n;
+        if (s->stage[i].next > r.planes) r.planes = s->stage[i].next;
+    }
+    return r;
+}

@@ -1,0 +1,139 @@
+/* slice_cells.c: a layer's state in packed cells, lane by lane: what planes say of addresses, conditions and values is turned into words of each
+ * lane, cells are written and then read, and what was read is turned into planes again. */
+#include "slice.h"
+
+enum { NONE = 0xffffffff };
+
+static inline uint64_t field_of(Field f, const uint64_t *word, uint32_t lane) { return word[f.word * LANES + lane] >> f.shift & (f.bits < 64 ? (1ull << f.bits) - 1 : ~0ull); }
+
+static inline uint32_t selected(const Select *s, const uint64_t *word, uint32_t lane) { return s->table[field_of(s->field, word, lane)]; }
+
+static inline uint64_t load(const uint8_t *p, uint32_t bytes)
+{
+    uint64_t v = 0;
+    switch (bytes) {
+    case 1: return *p;
+    case 2: return *(const uint16_t *)(const void *)p;
+    case 4: return *(const uint32_t *)(const void *)p;
+    default: memcpy(&v, p, 8); return v;
+    }
+}
+
+static inline void store(uint8_t *p, uint32_t bytes, uint64_t v)
+{
+    switch (bytes) {
+    case 1: *p = (uint8_t)v; break;
+    case 2: *(uint16_t *)(void *)p = (uint16_t)v; break;
+    case 4: *(uint32_t *)(void *)p = (uint32_t)v; break;
+    default: memcpy(p, &v, 8);
+    }
+}
+
+static inline uint8_t *cell_at(const CellHead *h, uint8_t *state, uint32_t row) { return state + h->base + (size_t)(uint32_t)h->row_at[row] * h->stride; }
+
+static inline void write_lane(const Cells *c, const uint64_t *word, uint32_t lane, const uint32_t *row, uint8_t *state)
+{
+    for (uint32_t i = 0; i < c->nwrite; i++) {
+        uint32_t list = selected(&c->write[i], word, lane);
+        if (list == NONE) continue;
+        for (uint32_t k = c->write_start[list]; k < c->write_start[list + 1]; k++) {
+            const CellHead *h = &c->head[c->write_head[k]];
+            if (row[h->key] != NONE) store(cell_at(h, state, row[h->key]), h->cell->bytes, field_of(h->cell->value, word, lane));
+        }
+    }
+}
+
+static inline bool count_lane(const Cells *c, const uint64_t *word, uint32_t lane, const uint32_t *row, uint8_t *state)
+{
+    bool full = false;
+    for (uint32_t i = 0; i < c->ncount; i++) {
+        const CellCount *n = &c->count[i];
+        const CellHead *h = &c->head[n->head];
+        if (!field_of(n->when, word, lane) || row[h->key] == NONE) continue;
+        uint8_t *at = cell_at(h, state, row[h->key]);
+        uint64_t cell = load(at, h->cell->bytes), most = (1ull << n->bits) - 1, sum = (cell >> n->shift & most) + n->amount;
+        full |= sum > most;
+        store(at, h->cell->bytes, (cell & ~(most << n->shift)) | (sum & most) << n->shift);
+    }
+    return full;
+}
+
+static inline bool read_lane(const Cells *c, const uint64_t *word, uint32_t lane, const uint32_t *row, uint8_t *state, uint64_t *out)
+{
+    uint64_t twice = 0;
+    for (uint32_t i = 0; i < c->nread; i++) {
+        uint32_t list = selected(&c->read[i], word, lane);
+        if (list == NONE) continue;
+        for (const CellRead *r = c->read_list + c->read_start[list], *end = c->read_list + c->read_start[list + 1]; r < end; r++) {
+            const CellHead *h = &c->head[r->head];
+            if (row[h->query] == NONE) continue;
+            uint64_t v = (load(cell_at(h, state, row[h->query]), h->cell->bytes) & r->mask) << r->out.shift, *o = &out[r->out.word * LANES + lane];
+            twice |= *o & v;
+            *o |= v;
+        }
+    }
+    return twice != 0;
+}
+
+const char *cells_run(const Cells *c, Plane *plane, const uint64_t *active, uint8_t *state, size_t stride, uint64_t *scratch)
+{
+    uint64_t *in = scratch, *out = scratch + (size_t)c->nin * LANES;
+    bool full = false, twice = false;
+    if (!c->nin) return NULL;
+    for (uint32_t i = 0; i < c->nin; i++) planes_to_lanes(plane, c->in[i].slot, c->in[i].n, in + (size_t)i * LANES);
+    memset(out, 0, (size_t)c->nout * LANES * sizeof *out);
+    for (uint32_t w = 0; w < PLANE_WORDS; w++)
+        for (uint64_t bits = active[w]; bits; bits &= bits - 1) {
+            uint32_t lane = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            uint8_t *mine = state + lane * stride;
+            for (uint32_t i = 0; i < c->nkey; i++) c->row[i] = selected(&c->key[i], in, lane);
+            write_lane(c, in, lane, c->row, mine);
+            full |= count_lane(c, in, lane, c->row, mine);
+            twice |= read_lane(c, in, lane, c->row, mine, out);
+        }
+    for (uint32_t i = 0; i < c->nout; i++) lanes_to_planes(out + (size_t)i * LANES, plane, c->out[i].slot, c->out[i].n);
+    return full ? "a count ran over" : twice ? "two rows were read at once" : NULL;
+}
+
+/* ---- one machine's cells through the state map ---- */
+Cells *slice_layer_cells(Slice *s, uint32_t layer); /* slice.c; NULL for an attention layer */
+
+static uint8_t *cell_of(SliceState *s, uint32_t layer, uint32_t head, uint32_t row, const CellHead **h)
+{
+    const Cells *c = slice_layer_cells(s->s, layer);
+    *h = c && head < c->nheads ? &c->head[head] : NULL;
+    if (!*h || !(*h)->stride || (*h)->row_at[row] < 0) return NULL;
+    return s->state + (*h)->base + (size_t)(*h)->row_at[row] * (*h)->stride;
+}
+
+/* Pilots are not kept: they read as 0, which the state map takes for a row that was never written. */
+static void get_row(void *self, uint32_t layer, uint32_t head, uint32_t row, float *lanes)
+{
+    const CellHead *h;
+    const uint8_t *at = cell_of(self, layer, head, row, &h);
+    memset(lanes, 0, slice_model(((SliceState *)self)->s)->geo.dv * sizeof *lanes);
+    uint64_t v = at ? load(at, h->cell->bytes) : 0;
+    for (uint32_t i = 0; at && i < h->cell->nfields; i++) {
+        const CellField *f = &h->cell->field[i];
+        lanes[f->lane] = f->one * (float)(v >> f->shift & mask64(f->bits));
+    }
+}
+
+/* Lanes that are not kept are read by nobody. */
+static void set_row(void *self, uint32_t layer, uint32_t head, uint32_t row, const float *lanes)
+{
+    SliceState *s = self;
+    const CellHead *h;
+    uint8_t *at = cell_of(s, layer, head, row, &h);
+    uint64_t v = 0;
+    for (uint32_t i = 0; at && i < h->cell->nfields; i++) {
+        const CellField *f = &h->cell->field[i];
+        int64_t n = 0;
+        if (f->one != 0 ? !whole((double)(lanes[f->lane] / f->one), &n) || n < 0 || (uint64_t)n > mask64(f->bits) : lanes[f->lane] != 0)
+            s->bad = "an initial value that is no code";
+        v |= ((uint64_t)n & mask64(f->bits)) << f->shift;
+    }
+    if (at) store(at, h->cell->bytes, v);
+}
+
+const Backend slice_cells_backend = {.name = "cells", .get = get_row, .set = set_row};

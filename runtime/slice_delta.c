@@ -1,0 +1,872 @@
+/* slice_delta.c: a Gated DeltaNet layer over planes: which heads each lane writes and reads, at which rows, under which conditions.
+ *
+ * What is taken: convolutions of one tap, a power of two; no decay; one-hot keys and queries whose rows are one family; beta exactly 0 or 1; values
+ * that are bits (0 or `one`) or small counts of a unit; pilots that fix the norm's factor. Then a write is a plain overwrite of a cell, and a
+ * read gives the cell's bits. One more thing is known: a head whose beta may also be a small power of two while one value is so large that their
+ * product is a whole number of units counts (lowering: "additive write"); its field is added to. */
+#include "slice_priv.h"
+#include <stdlib.h>
+
+#define L2_EPS 1e-6f
+enum { MAX_TAPS = 16, NONE = 0xffffffff };
+enum { PART_Q, PART_K, PART_V, PARTS };
+/* A channel of q, k or v: tap << 26 | form; NONE: always 0. */
+#define CODE_TAP(c) ((c) >> 26)
+#define CODE_FORM(c) ((c) & 0x3ffffff)
+static const float HUGE_WEIGHT = 1 << 30; /* per channel of value 1: no cell holds such a number but by a tiny beta */
+
+/* The rows of a key head for a key or a query. */
+typedef struct {
+    uint32_t tap;
+    PlaneFamily family; /* its table: rows */
+    uint32_t select;
+} RowFamily;
+
+/* A stored lane. */
+typedef struct {
+    uint32_t lane, code;
+    double y;              /* what a value of 1 reads as, before out_proj */
+    bool counts;           /* takes additive writes: */
+    uint32_t count_channel;
+    float count_weight;
+} Lane;
+typedef struct {
+    CellClass cell;
+    uint32_t nlanes;
+    Lane *lane;
+    float *fixed; /* [dv] */
+    bool placed, any_fixed;
+} DeltaClass;
+
+/* Heads whose cells go the same way. */
+typedef struct {
+    const DeltaClass *class;
+    const uint32_t *start; /* by stored lane: entries of out_proj */
+    const Entry *e;
+    double gate;
+    Field field;
+    uint16_t slot[64];
+} OutGroup;
+
+typedef struct {
+    uint32_t class, key, query; /* RowFamily or NONE */
+    bool written, read;
+    Entry *out;          /* by stored lane */
+    uint32_t *out_start; /* [nlanes + 1] */
+} DeltaHead;
+
+struct SliceDelta {
+    const Model *m;
+    const Geometry *g;
+    Pool *pool;
+    Forms form[PARTS][MAX_TAPS], b, z;
+    uint32_t *code[PARTS], *b_of, *z_of;
+    VEC(RowFamily) rows;
+    VEC(DeltaClass *) classes;
+    DeltaHead *head; /* [nv] */
+    PlaneFamilies beta, gate;
+    VEC(uint32_t) counting; /* heads */
+    float *norm;
+    Entry *out;
+    uint32_t *out_start; /* by column of out_proj */
+    Cells cells;
+    VEC(OutGroup) groups;
+    VEC(PackWord) in, outw;
+    uint32_t *bytes;
+    bool compiled;
+};
+
+static bool refuse(const char **why, const char *text)
+{
+    *why = text;
+    return false;
+}
+
+/* ---- opening: channels ---- */
+static bool power_of_two(float w)
+{
+    int e;
+    return w != 0 && fabsf(frexpf(w, &e)) == 0.5f;
+}
+
+static bool add_channel(SliceDelta *d, int part, uint32_t c, uint32_t row, const Matrix *qkv, const Matrix *conv, const Basis *basis, const char **why)
+{
+    uint32_t first = qkv->start[row], n = qkv->start[row + 1] - first, taps = 0, back = 0;
+    float w = 0;
+    d->code[part][c] = NONE;
+    for (uint32_t i = conv->start[row]; i < conv->start[row + 1]; i++)
+        if (conv->value[i] != 0) taps++, back = d->g->taps - 1 - (uint32_t)conv->col[i], w = conv->value[i];
+    if (taps == 0 || n == 0) return true;
+    if (taps > 1 || !power_of_two(w)) return refuse(why, "a convolution of several taps");
+    uint32_t form = forms_add(&d->form[part][back], basis, qkv->col + first, qkv->value + first, n, w);
+    const Forms *f = &d->form[part][back];
+    if (part != PART_V && f->start[form] == f->start[form + 1] && f->bias[form] <= OFF_BELOW) return true;
+    d->code[part][c] = back << 26 | form;
+    return true;
+}
+
+static bool read_channels(SliceDelta *d, const Tensor *t, const Basis *basis, const char **why)
+{
+    const Geometry *g = d->g;
+    const uint32_t size[PARTS] = {g->nk * g->dk, g->nk * g->dk, g->nv * g->dv};
+    Matrix qkv, conv;
+    if (t[T_CONV].fill != 0 || t[T_QKV].fill != 0) return refuse(why, "a full projection");
+    matrix_make(&qkv, d->pool, &t[T_QKV], false, NULL);
+    matrix_make(&conv, d->pool, &t[T_CONV], false, NULL);
+    for (uint32_t part = 0, row = 0; part < PARTS; part++) {
+        d->code[part] = pool_array(d->pool, size[part], sizeof *d->code[part]);
+        for (uint32_t c = 0; c < size[part]; c++, row++)
+            if (!add_channel(d, (int)part, c, row, &qkv, &conv, basis, why)) return false;
+    }
+    return true;
+}
+
+static bool read_rows(SliceDelta *d, const Tensor *t, const Basis *basis, Forms *f, uint32_t *of, const char **why)
+{
+    Matrix m;
+    if (t->fill != 0) return refuse(why, "a full projection");
+    matrix_make(&m, d->pool, t, false, NULL);
+    for (uint32_t r = 0; r < t->rows; r++) {
+        uint32_t first = m.start[r], n = m.start[r + 1] - first;
+        of[r] = n ? forms_add(f, basis, m.col + first, m.value + first, n, 1) : NONE;
+        if (n && f->start[of[r]] == f->start[of[r] + 1] && f->bias[of[r]] <= OFF_BELOW) of[r] = NONE;
+    }
+    return true;
+}
+
+static bool no_decay(const SliceDelta *d, const Tensor *t)
+{
+    const float *a_log = tensor_vector(d->pool, &t[T_A_LOG]), *dt = tensor_vector(d->pool, &t[T_DT_BIAS]);
+    if (t[T_A].n || t[T_A].fill != 0) return false;
+    for (uint32_t j = 0; j < d->g->nv; j++)
+        if (expf(-expf(a_log[j]) * softplusf(dt[j])) != 1.0f) return false;
+    return true;
+}
+
+/* out_proj by column. */
+static bool read_out(SliceDelta *d, const Tensor *t, const char **why)
+{
+    if (t->fill != 0) return refuse(why, "a full projection");
+    uint32_t *at = pool_array(d->pool, (size_t)t->cols + 2, sizeof *at);
+    d->out_start = at++;
+    d->out = pool_array(d->pool, t->n, sizeof *d->out);
+    for (uint32_t i = 0; i < t->n; i++) at[t->col[i] + 1]++;
+    for (uint32_t k = 0; k < t->cols; k++) at[k + 1] += at[k];
+    for (uint32_t i = 0; i < t->n; i++) d->out[at[t->col[i]]++] = (Entry){(uint32_t)t->row[i], t->value[i]};
+    return true;
+}
+
+/* ---- opening: rows ---- */
+/* The family of a key head's rows, which must be one; NONE when it has none. */
+static bool row_family(SliceDelta *d, int part, uint32_t kh, uint32_t *out, const char **why)
+{
+    const uint32_t dk = d->g->dk, *code = d->code[part] + (size_t)kh * dk;
+    uint32_t tap = NONE;
+    *out = NONE;
+    for (uint32_t r = 0; r < dk; r++)
+        if (code[r] != NONE && tap != NONE && CODE_TAP(code[r]) != tap) return refuse(why, "keys from different tokens");
+        else if (code[r] != NONE) tap = CODE_TAP(code[r]);
+    if (tap == NONE) return true;
+    const Forms *f = &d->form[part][tap];
+    bool *want = calloc(f->n, sizeof *want);
+    uint32_t *row = xrealloc(NULL, f->n * sizeof *row);
+    bool twice = false;
+    for (uint32_t r = 0; r < dk; r++) {
+        if (code[r] == NONE) continue;
+        twice |= want[CODE_FORM(code[r])];
+        want[CODE_FORM(code[r])] = true;
+        row[CODE_FORM(code[r])] = r;
+    }
+    PlaneFamilies y = {0};
+    bool one = !twice && plane_families(&y, d->pool, f, want) && y.n == 1;
+    for (uint32_t i = 0; one && i < 1u << y.family[0].nbits; i++)
+        if (y.family[0].table[i] != NONE) y.family[0].table[i] = row[y.family[0].table[i]];
+    free(want);
+    free(row);
+    if (!one) return refuse(why, "keys that are not one-hot");
+    *out = vec_push(&d->rows, ((RowFamily){tap, y.family[0], NONE}));
+    return true;
+}
+
+static bool find_rows(SliceDelta *d, const char **why)
+{
+    uint32_t share = d->g->nv / d->g->nk;
+    for (uint32_t kh = 0; kh < d->g->nk; kh++) {
+        uint32_t key, query;
+        if (!row_family(d, PART_K, kh, &key, why) || !row_family(d, PART_Q, kh, &query, why)) return false;
+        for (uint32_t j = kh * share; j < (kh + 1) * share; j++) d->head[j].key = key, d->head[j].query = query;
+    }
+    return true;
+}
+
+/* ---- opening: cells ---- */
+static bool constant_lane(const SliceDelta *d, uint32_t code, float *v)
+{
+    const Forms *f = &d->form[PART_V][CODE_TAP(code)];
+    uint32_t i = CODE_FORM(code);
+    *v = siluf(f->bias[i]);
+    return f->start[i] == f->start[i + 1];
+}
+
+/* The lane is stored: it varies, somebody reads it and it goes somewhere. */
+static bool stored(const SliceDelta *d, uint32_t j, uint32_t lane)
+{
+    size_t at = (size_t)j * d->g->dv + lane;
+    float v;
+    uint32_t code = d->code[PART_V][at];
+    return code != NONE && !constant_lane(d, code, &v) && d->z_of[at] != NONE && d->out_start[at] != d->out_start[at + 1];
+}
+
+static Lane make_lane(const SliceDelta *d, uint32_t lane, uint32_t code)
+{
+    Lane l = {.lane = lane, .code = code};
+    const Forms *f = &d->form[PART_V][CODE_TAP(code)];
+    for (uint32_t e = f->start[CODE_FORM(code)]; e < f->start[CODE_FORM(code) + 1]; e++)
+        if (fabsf(f->e.data[e].w) >= HUGE_WEIGHT) {
+            l.counts = true;
+            l.count_channel = f->e.data[e].at;
+            l.count_weight = f->e.data[e].w;
+        }
+    return l;
+}
+
+static bool same_class(const SliceDelta *d, const DeltaClass *c, uint32_t j)
+{
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->g->dv; i++) {
+        float v = 0;
+        uint32_t code = d->code[PART_V][(size_t)j * d->g->dv + i];
+        bool fixed = code != NONE && constant_lane(d, code, &v);
+        if (c->fixed[i] != (fixed ? v : 0)) return false;
+        if (!stored(d, j, i)) continue;
+        if (n == c->nlanes || c->lane[n].lane != i || c->lane[n].code != code) return false;
+        n++;
+    }
+    return n == c->nlanes;
+}
+
+static uint32_t class_of(SliceDelta *d, uint32_t j)
+{
+    for (uint32_t i = d->classes.n; i-- > 0;)
+        if (same_class(d, d->classes.data[i], j)) return i;
+    DeltaClass *c = pool_alloc(d->pool, sizeof *c);
+    c->lane = pool_array(d->pool, d->g->dv, sizeof *c->lane);
+    c->fixed = pool_array(d->pool, d->g->dv, sizeof *c->fixed);
+    for (uint32_t i = 0; i < d->g->dv; i++) {
+        uint32_t code = d->code[PART_V][(size_t)j * d->g->dv + i];
+        float v;
+        if (code != NONE && constant_lane(d, code, &v)) c->fixed[i] = v, c->any_fixed |= v != 0;
+        if (stored(d, j, i)) c->lane[c->nlanes++] = make_lane(d, i, code);
+    }
+    return vec_push(&d->classes, c);
+}
+
+static void head_out(SliceDelta *d, uint32_t j)
+{
+    DeltaHead *h = &d->head[j];
+    const DeltaClass *c = d->classes.data[h->class];
+    uint32_t n = 0;
+    h->out_start = pool_array(d->pool, c->nlanes + 1, sizeof *h->out_start);
+    for (uint32_t i = 0; i < c->nlanes; i++) n += d->out_start[j * d->g->dv + c->lane[i].lane + 1] - d->out_start[j * d->g->dv + c->lane[i].lane];
+    h->out = pool_array(d->pool, n, sizeof *h->out);
+    for (uint32_t i = n = 0; i < c->nlanes; i++) {
+        uint32_t col = j * d->g->dv + c->lane[i].lane;
+        h->out_start[i] = n;
+        for (uint32_t e = d->out_start[col]; e < d->out_start[col + 1]; e++) h->out[n++] = d->out[e];
+    }
+    h->out_start[c->nlanes] = n;
+}
+
+static bool make_heads(SliceDelta *d, const char **why)
+{
+    for (uint32_t j = 0; j < d->g->nv; j++) {
+        DeltaHead *h = &d->head[j];
+        bool lanes = false;
+        for (uint32_t i = 0; i < d->g->dv && h->query != NONE; i++) {
+            float v;
+            size_t at = (size_t)j * d->g->dv + i;
+            uint32_t code = d->code[PART_V][at];
+            lanes |= stored(d, j, i);
+            if (code != NONE && constant_lane(d, code, &v) && v != 0 && d->z_of[at] != NONE && d->out_start[at] != d->out_start[at + 1])
+                return refuse(why, "a pilot is read");
+        }
+        h->read = lanes;
+        h->written = lanes && h->key != NONE && d->b_of[j] != NONE;
+        if (!h->read) continue;
+        h->class = class_of(d, j);
+        if (!d->classes.data[h->class]->any_fixed) return refuse(why, "rows without a pilot");
+        head_out(d, j);
+    }
+    return true;
+}
+
+static bool counts(const SliceDelta *d, uint32_t j)
+{
+    const DeltaClass *c = d->classes.data[d->head[j].class];
+    for (uint32_t i = 0; i < c->nlanes; i++)
+        if (c->lane[i].counts) return true;
+    return false;
+}
+
+static bool find_families(SliceDelta *d, const char **why)
+{
+    bool *beta = calloc(d->b.n + 1, sizeof *beta), *gate = calloc(d->z.n + 1, sizeof *gate);
+    for (uint32_t j = 0; j < d->g->nv; j++) {
+        if (d->head[j].written && counts(d, j)) vec_push(&d->counting, j);
+        else if (d->head[j].written) beta[d->b_of[j]] = true;
+        for (uint32_t i = 0; d->head[j].read && i < d->g->dv; i++)
+            if (stored(d, j, i)) gate[d->z_of[(size_t)j * d->g->dv + i]] = true;
+    }
+    bool ok = plane_families(&d->beta, d->pool, &d->b, beta) && plane_families(&d->gate, d->pool, &d->z, gate);
+    free(beta);
+    free(gate);
+    return ok || refuse(why, "too many conditions");
+}
+
+SliceDelta *slice_delta_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p, uint32_t *bytes, const char **why)
+{
+    const Tensor *t = m->layer[layer].t;
+    const Geometry *g = &m->geo;
+    SliceDelta *d = pool_alloc(p, sizeof *d);
+    d->m = m, d->g = g, d->pool = p, d->bytes = bytes;
+    for (int i = 0; i < PARTS; i++)
+        for (uint32_t b = 0; b < MAX_TAPS; b++) forms_init(&d->form[i][b]);
+    forms_init(&d->b);
+    forms_init(&d->z);
+    d->b_of = pool_array(p, g->nv, sizeof *d->b_of);
+    d->z_of = pool_array(p, (size_t)g->nv * g->dv, sizeof *d->z_of);
+    d->head = pool_array(p, g->nv, sizeof *d->head);
+    d->norm = tensor_vector(p, &t[T_NORM]);
+    bool ok = read_channels(d, t, basis, why) && read_rows(d, &t[T_B], basis, &d->b, d->b_of, why) && read_rows(d, &t[T_Z], basis, &d->z, d->z_of, why) &&
+              (no_decay(d, t) || refuse(why, "a state that decays")) && read_out(d, &t[T_OUT], why) && find_rows(d, why) && make_heads(d, why) &&
+              find_families(d, why);
+    if (ok) return d;
+    slice_delta_close(d);
+    return NULL;
+}
+
+void slice_delta_close(SliceDelta *d)
+{
+    if (!d) return;
+    for (int i = 0; i < PARTS; i++)
+        for (uint32_t b = 0; b < MAX_TAPS; b++) forms_free(&d->form[i][b]);
+    forms_free(&d->b);
+    forms_free(&d->z);
+    free(d->rows.data);
+    free(d->classes.data);
+    free(d->counting.data);
+    free(d->groups.data);
+    free(d->in.data);
+    free(d->outw.data);
+}
+
+static void note_form(const Forms *f, uint32_t i, bool *used)
+{
+    for (uint32_t e = f->start[i]; e < f->start[i + 1]; e++) used[f->e.data[e].at] = true;
+}
+
+static void note_family(const PlaneFamily *y, bool *used)
+{
+    for (uint32_t i = 0; i < y->ncommon; i++) used[y->common[i].at] = true;
+    for (uint32_t b = 0; b < y->nbits; b++)
+        for (uint32_t i = 0; i < y->bit[b].n; i++) used[y->bit[b].channel[i]] = true;
+}
+
+void slice_delta_uses(const SliceDelta *d, bool *now, bool *past)
+{
+    uint32_t hidden = d->g->hidden;
+    for (uint32_t i = 0; i < d->rows.n; i++) note_family(&d->rows.data[i].family, d->rows.data[i].tap ? past + (size_t)d->rows.data[i].tap * hidden : now);
+    for (uint32_t i = 0; i < d->beta.n; i++) note_family(&d->beta.family[i], now);
+    for (uint32_t i = 0; i < d->gate.n; i++) note_family(&d->gate.family[i], now);
+    for (uint32_t i = 0; i < d->counting.n; i++) note_form(&d->b, d->b_of[d->counting.data[i]], now);
+    for (uint32_t i = 0; i < d->classes.n; i++)
+        for (uint32_t k = 0; k < d->classes.data[i]->nlanes; k++) {
+            uint32_t code = d->classes.data[i]->lane[k].code, tap = CODE_TAP(code);
+            note_form(&d->form[PART_V][tap], CODE_FORM(code), tap ? past + (size_t)tap * hidden : now);
+        }
+    for (uint32_t j = 0; j < d->g->nv; j++)
+        for (uint32_t e = 0; d->head[j].read && e < d->head[j].out_start[d->classes.data[d->head[j].class]->nlanes]; e++) now[d->head[j].out[e].at] = true;
+}
+
+/* ---- compilation: packed words ---- */
+uint16_t slice_new_slot(Slice *s);
+Int **slice_past(Block *k, uint32_t tap);
+Ref slice_begun(Block *k, uint32_t tap); /* 1 where a token `tap` back exists */
+
+static uint16_t slot_of(Block *k, Ref r)
+{
+    const Node *x = &k->g->node.data[r >> 1];
+    if (x->op == NODE_LEAF && !(r & 1)) return (uint16_t)x->a;
+    uint16_t slot = slice_new_slot(k->s);
+    vec_push(&k->goal, ((BitGoal){r, slot}));
+    return slot;
+}
+
+static PackWord *word_for(SliceDelta *d, bool out, uint32_t n, uint32_t *index)
+{
+    for (uint32_t i = 0; i < (out ? d->outw.n : d->in.n); i++) {
+        PackWord *w = out ? &d->outw.data[i] : &d->in.data[i];
+        *index = i;
+        if (w->n + n <= 64) return w;
+    }
+    *index = out ? vec_push(&d->outw, ((PackWord){0})) : vec_push(&d->in, ((PackWord){0}));
+    return out ? &d->outw.data[*index] : &d->in.data[*index];
+}
+
+static Field pack(SliceDelta *d, Block *k, const Ref *bit, uint32_t n)
+{
+    uint32_t index;
+    PackWord *w = word_for(d, false, n, &index);
+    Field f = {(uint8_t)index, (uint8_t)w->n, (uint8_t)n};
+    for (uint32_t i = 0; i < n; i++) w->slot[w->n + i] = slot_of(k, bit[i]);
+    w->n += n;
+    return f;
+}
+
+/* A family as a Select: the condition is the address's top bit. number[form] is what the form stands for, NULL: itself. */
+static bool pack_family(SliceDelta *d, Block *k, const PlaneFamily *y, uint32_t tap, FamilyUse use, Select *out, double *value)
+{
+    Ref bit[64], on;
+    Int **x = tap ? slice_past(k, tap) : k->x;
+    if (!family_planes(k, x, y, use, bit, &on, value)) return false;
+    bit[y->nbits] = tap ? bits_and(k->g, on, slice_begun(k, tap)) : on;
+    out->field = pack(d, k, bit, y->nbits + 1);
+    size_t half = (size_t)1 << y->nbits;
+    out->table = pool_array(k->keep, 2 * half, sizeof *out->table);
+    memset(out->table, 0xff, half * sizeof *out->table);
+    memcpy(out->table + half, y->table, half * sizeof *out->table);
+    return true;
+}
+
+static bool same_family(const RowFamily *a, const RowFamily *b)
+{
+    const PlaneFamily *x = &a->family, *y = &b->family;
+    if (a->tap != b->tap || x->base != y->base || x->nbits != y->nbits || x->ncommon != y->ncommon || memcmp(x->common, y->common, x->ncommon * sizeof *x->common)) return false;
+    for (uint32_t i = 0; i < x->nbits; i++)
+        if (x->bit[i].n != y->bit[i].n || x->bit[i].w != y->bit[i].w || memcmp(x->bit[i].channel, y->bit[i].channel, x->bit[i].n * sizeof *x->bit[i].channel)) return false;
+    return memcmp(x->table, y->table, sizeof *x->table << x->nbits) == 0;
+}
+
+static bool pack_rows(SliceDelta *d, Block *k)
+{
+    Cells *c = &d->cells;
+    double value;
+    c->key = pool_array(k->keep, d->rows.n, sizeof *c->key);
+    c->row = pool_array(k->keep, d->rows.n, sizeof *c->row);
+    c->nkey = 0;
+    for (uint32_t i = 0; i < d->rows.n; i++) {
+        RowFamily *r = &d->rows.data[i];
+        r->select = NONE;
+        for (uint32_t j = 0; j < i && r->select == NONE; j++)
+            if (same_family(r, &d->rows.data[j])) r->select = d->rows.data[j].select;
+        if (r->select != NONE) continue;
+        r->select = c->nkey;
+        if (!pack_family(d, k, &r->family, r->tap, FAMILY_KEY, &c->key[c->nkey++], &value)) return false;
+    }
+    return true;
+}
+
+/* ---- compilation: values ---- */
+/* The entries of a value's form without one that counts. */
+static uint32_t plain_entries(const SliceDelta *d, const Lane *l, Entry *out)
+{
+    const Forms *f = &d->form[PART_V][CODE_TAP(l->code)];
+    uint32_t n = 0;
+    for (uint32_t e = f->start[CODE_FORM(l->code)]; e < f->start[CODE_FORM(l->code) + 1]; e++)
+        if (fabsf(f->e.data[e].w) < HUGE_WEIGHT) out[n++] = f->e.data[e];
+    return n;
+}
+
+static bool lane_table(SliceDelta *d, Block *k, const Lane *l, Table *t)
+{
+    const Forms *f = &d->form[PART_V][CODE_TAP(l->code)];
+    uint32_t form = CODE_FORM(l->code), tap = CODE_TAP(l->code);
+    Entry *e = xrealloc(NULL, (f->start[form + 1] - f->start[form] + 1) * sizeof *e);
+    bool ok = form_table(k, tap ? slice_past(k, tap) : k->x, e, plain_entries(d, l, e), (double)f->bias[form], t);
+    free(e);
+    if (!ok) k->why = "a value is too wide";
+    return ok;
+}
+
+/* The field's width and unit, once and for all: cells keep their shape. A value that is 0 or at least two units apart from it (a dead zone) is a bit. */
+static bool place_field(Block *k, const Lane *l, const Table *t, double bias, CellField *f)
+{
+    float one = 0;
+    int64_t most = 0, v;
+    for (uint32_t i = 0; i < t->size; i++) {
+        float s = siluf((float)t->value[i]);
+        if (s > 0 && (one == 0 || s < one)) one = s;
+    }
+    for (uint32_t i = 0; i < t->size && one > 0; i++) {
+        if (!whole((double)(siluf((float)t->value[i]) / one), &v)) k->why = "a value that is no code";
+        else if (v > most) most = v;
+    }
+    f->lane = l->lane;
+    f->one = one;
+    f->bits = one == 0 ? 1 : bias < 0 ? 1 : bits_width((uint64_t)most);
+    if (f->bits > 32) k->why = "a value is too wide";
+    return !k->why;
+}
+
+static bool pack_class(SliceDelta *d, Block *k, DeltaClass *c)
+{
+    Ref bit[64];
+    CellClass *cell = &c->cell;
+    uint32_t n = 0;
+    if (!c->placed) cell->field = pool_array(d->pool, c->nlanes, sizeof *cell->field);
+    for (uint32_t i = 0; i < c->nlanes; i++) {
+        const Lane *l = &c->lane[i];
+        CellField *f = &cell->field[i];
+        uint32_t tap = CODE_TAP(l->code);
+        Table t;
+        if (!lane_table(d, k, l, &t)) return false;
+        if (!c->placed && !place_field(k, l, &t, (double)d->form[PART_V][tap].bias[CODE_FORM(l->code)], f)) return false;
+        f->shift = n;
+        if (n + f->bits > 64) {
+            k->why = "a row of more than 64 bits";
+            return false;
+        }
+        uint8_t *plane = xrealloc(NULL, t.size), *bad = xrealloc(NULL, t.size);
+        for (uint32_t b = 0; b < f->bits; b++) {
+            for (uint32_t e = 0; e < t.size; e++) {
+                double v = f->one > 0 ? (double)(siluf((float)t.value[e]) / f->one) : 0;
+                int64_t w = -1;
+                bad[e] = (f->one == 0 && siluf((float)t.value[e]) != 0) || !whole(v, &w) || w < 0 || w >> f->bits;
+                plane[e] = (uint64_t)w >> b & 1;
+            }
+            Ref r = table_plane(k, &t, plane);
+            bit[n++] = tap ? bits_and(k->g, r, slice_begun(k, tap)) : r;
+        }
+        Ref wrong = table_plane(k, &t, bad);
+        free(plane);
+        free(bad);
+        if (wrong != FALSE_REF) vec_push(&k->check, ((CheckNode){wrong, CHECK_FATAL, "a value that is no code"}));
+    }
+    cell->nfields = c->nlanes;
+    cell->bits = n;
+    cell->bytes = n <= 8 ? 1 : n <= 16 ? 2 : n <= 32 ? 4 : 8;
+    cell->value = pack(d, k, bit, n);
+    c->placed = true;
+    return true;
+}
+
+/* What a value of 1 in the lane reads as: the norm's factor is that of the pilots, which the other lanes must not change. */
+static bool lane_reads(const SliceDelta *d, Block *k, const DeltaClass *c, const CellField *f, double gate, double *y)
+{
+    float q = rsqrtf(1 + L2_EPS) / sqrtf((float)d->g->dk), none = 0, all;
+    for (uint32_t i = 0; i < d->g->dv; i++) none += c->fixed[i] * q * (c->fixed[i] * q);
+    all = none;
+    for (uint32_t i = 0; i < c->cell.nfields; i++) {
+        float most = c->cell.field[i].one * (float)mask64(c->cell.field[i].bits) * q;
+        all += most * most;
+    }
+    float r = rsqrtf(none / (float)d->g->dv + d->g->eps), s = rsqrtf(all / (float)d->g->dv + d->g->eps);
+    if (fabsf(r - s) > 1e-5f * r) {
+        k->why = "a norm that depends on the data";
+        return false;
+    }
+    *y = (double)(d->norm[f->lane] * (f->one * q * r)) * (double)siluf((float)gate);
+    return true;
+}
+
+/* ---- compilation: where cells lie ---- */
+static uint32_t rows_of(const SliceDelta *d, uint32_t j, int32_t *at)
+{
+    uint32_t n = 0;
+    memset(at, 0xff, d->g->dk * sizeof *at);
+    for (int part = 0; part < 2; part++) {
+        uint32_t i = part ? d->head[j].query : d->head[j].key;
+        if (i == NONE) continue;
+        const PlaneFamily *y = &d->rows.data[i].family;
+        for (uint32_t k = 0; k < 1u << y->nbits; k++)
+            if (y->table[k] != NONE) at[y->table[k]] = 0;
+    }
+    for (uint32_t r = 0; r < d->g->dk; r++)
+        if (at[r] == 0) at[r] = (int32_t)n++;
+    return n;
+}
+
+/* Heads that one gate opens lie side by side, row by row. */
+static void place_heads(SliceDelta *d)
+{
+    Cells *c = &d->cells;
+    int32_t *at = xrealloc(NULL, d->g->dk * sizeof *at);
+    c->nheads = d->g->nv;
+    c->head = pool_array(d->pool, c->nheads, sizeof *c->head);
+    for (uint32_t j = 0; j < d->g->nv; j++) {
+        if (!d->head[j].read || c->head[j].stride) continue;
+        uint32_t z = d->z_of[(size_t)j * d->g->dv + d->classes.data[d->head[j].class]->lane[0].lane], stride = 0, most = 0;
+        for (int pass = 0; pass < 2; pass++) {
+            uint32_t offset = 0;
+            for (uint32_t i = j; i < d->g->nv; i++) {
+                if (!d->head[i].read || (!pass && c->head[i].stride)) continue;
+                DeltaClass *k = d->classes.data[d->head[i].class];
+                if (d->z_of[(size_t)i * d->g->dv + k->lane[0].lane] != z) continue;
+                uint32_t n = rows_of(d, i, at), bytes = k->cell.bytes;
+                offset = (offset + bytes - 1) / bytes * bytes;
+                if (pass) {
+                    c->head[i] = (CellHead){.cell = &k->cell, .base = *d->bytes + offset, .stride = stride, .rows = n};
+                    c->head[i].row_at = pool_array(d->pool, d->g->dk, sizeof *at);
+                    memcpy(c->head[i].row_at, at, d->g->dk * sizeof *at);
+                }
+                if (n > most) most = n;
+                offset += bytes;
+            }
+            stride = (offset + 7) / 8 * 8;
+        }
+        *d->bytes += stride * most;
+    }
+    free(at);
+}
+
+static void link_heads(SliceDelta *d)
+{
+    for (uint32_t j = 0; j < d->g->nv; j++) {
+        CellHead *h = &d->cells.head[j];
+        if (!h->stride) continue;
+        h->key = d->head[j].key == NONE ? NONE : d->rows.data[d->head[j].key].select;
+        h->query = d->head[j].query == NONE ? NONE : d->rows.data[d->head[j].query].select;
+    }
+}
+
+/* ---- compilation: writes ---- */
+/* The heads of each form: lists by form in a CSR that Cells holds. */
+static void write_lists(SliceDelta *d, Block *k)
+{
+    uint32_t *key = xrealloc(NULL, d->g->nv * sizeof *key);
+    for (uint32_t j = 0; j < d->g->nv; j++) key[j] = d->head[j].written && !counts(d, j) ? d->b_of[j] : NONE;
+    Lists l = lists_make(k->keep, key, d->g->nv, d->b.n);
+    d->cells.write_start = l.start;
+    d->cells.write_head = l.item;
+    free(key);
+}
+
+/* A head that counts: overwritten when beta is 1, added to when it is the small number; both conditions over the planes of beta's form. */
+static bool pack_counting(SliceDelta *d, Block *k, uint32_t j)
+{
+    const Forms *f = &d->b;
+    uint32_t form = d->b_of[j];
+    DeltaClass *class = d->classes.data[d->head[j].class];
+    Cells *c = &d->cells;
+    Table t;
+    if (!form_table(k, k->x, f->e.data + f->start[form], f->start[form + 1] - f->start[form], (double)f->bias[form], &t)) {
+        k->why = "a condition is too wide";
+        return false;
+    }
+    uint8_t *full = pool_array(k->keep, t.size, 1), *tiny = pool_array(k->keep, t.size, 1);
+    float beta = 0;
+    for (uint32_t i = 0; i < t.size; i++) {
+        double v = t.value[i];
+        full[i] = v >= 17;
+        tiny[i] = !full[i] && v > (double)OFF_BELOW;
+        if (tiny[i] && beta != 0 && beta != sigmoidf((float)v)) k->why = "a head that counts in two ways";
+        if (tiny[i]) beta = sigmoidf((float)v);
+    }
+    Ref all = table_plane(k, &t, full), some = table_plane(k, &t, tiny), bit[1] = {some};
+    Select *w = &c->write[c->nwrite++];
+    w->field = pack(d, k, &all, 1);
+    w->table = pool_array(k->keep, 2, sizeof *w->table);
+    w->table[0] = NONE;
+    w->table[1] = d->b.n + (c->nwrite - 1);
+    Field when = pack(d, k, bit, 1);
+    for (uint32_t i = 0; i < class->nlanes && !k->why; i++) {
+        const Lane *l = &class->lane[i];
+        int64_t amount;
+        if (!l->counts) continue;
+        const Int *x = channel_int(k->x, l->count_channel);
+        if (CODE_TAP(l->code) || !is_bit(x) || !whole((double)(beta * l->count_weight / class->cell.field[i].one), &amount) || amount < 1) {
+            k->why = "a count that is not one of units";
+            break;
+        }
+        Ref differs = bits_xor(k->g, some, x->n ? x->plane[0] : FALSE_REF);
+        if (differs != FALSE_REF) vec_push(&k->check, ((CheckNode){differs, CHECK_FATAL, "a count without its amount"}));
+        c->count[c->ncount++] = (CellCount){when, j, class->cell.field[i].shift, class->cell.field[i].bits, (uint32_t)amount};
+    }
+    return !k->why;
+}
+
+static bool pack_writes(SliceDelta *d, Block *k)
+{
+    Cells *c = &d->cells;
+    double value;
+    uint32_t n = d->beta.n + d->counting.n;
+    c->write = pool_array(k->keep, n, sizeof *c->write);
+    c->count = pool_array(k->keep, (size_t)d->counting.n * d->g->dv, sizeof *c->count);
+    c->nwrite = c->ncount = 0;
+    write_lists(d, k);
+    for (uint32_t i = 0; i < d->beta.n; i++)
+        if (!pack_family(d, k, &d->beta.family[i], 0, FAMILY_BETA, &c->write[c->nwrite++], &value)) return false;
+    /* heads that count stand after the forms' lists, a list each */
+    uint32_t *start = pool_array(k->keep, (size_t)d->b.n + n + 2, sizeof *start), *item = pool_array(k->keep, (size_t)d->g->nv + d->counting.n, sizeof *item);
+    memcpy(start, c->write_start, ((size_t)d->b.n + 1) * sizeof *start);
+    memcpy(item, c->write_head, start[d->b.n] * sizeof *item);
+    for (uint32_t i = d->b.n; i < d->b.n + d->beta.n; i++) start[i + 1] = start[i];
+    for (uint32_t i = 0; i < d->counting.n; i++) {
+        uint32_t at = d->b.n + d->beta.n + i;
+        item[start[at]] = d->counting.data[i];
+        start[at + 1] = start[at] + 1;
+    }
+    c->write_start = start;
+    c->write_head = item;
+    for (uint32_t i = 0; i < d->counting.n; i++)
+        if (!pack_counting(d, k, d->counting.data[i])) return false;
+    return true;
+}
+
+/* ---- compilation: reads ---- */
+static OutGroup *group_of(SliceDelta *d, Block *k, uint32_t j, double gate)
+{
+    DeltaHead *h = &d->head[j];
+    const DeltaClass *class = d->classes.data[h->class];
+    uint32_t n = class->nlanes, index;
+    for (uint32_t i = 0; i < d->groups.n; i++) {
+        OutGroup *o = &d->groups.data[i];
+        if (o->class == class && o->gate == gate && !memcmp(o->start, h->out_start, (n + 1) * sizeof *o->start) &&
+            !memcmp(o->e, h->out, h->out_start[n] * sizeof *o->e))
+            return o;
+    }
+    OutGroup o = {.class = class, .start = h->out_start, .e = h->out, .gate = gate};
+    PackWord *w = word_for(d, true, class->cell.bits, &index);
+    o.field = (Field){(uint8_t)index, (uint8_t)w->n, (uint8_t)class->cell.bits};
+    for (uint32_t b = 0; b < class->cell.bits; b++) w->slot[w->n++] = o.slot[b] = slice_new_slot(k->s);
+    return &d->groups.data[vec_push(&d->groups, o)];
+}
+
+/* The lanes of a head that a gate form opens. */
+static uint64_t opened(const SliceDelta *d, uint32_t j, uint32_t form)
+{
+    const DeltaClass *c = d->classes.data[d->head[j].class];
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < c->nlanes; i++)
+        if (d->z_of[(size_t)j * d->g->dv + c->lane[i].lane] == form) mask |= mask64(c->cell.field[i].bits) << c->cell.field[i].shift;
+    return mask;
+}
+
+static bool pack_reads(SliceDelta *d, Block *k)
+{
+    Cells *c = &d->cells;
+    VEC(CellRead) list = {0};
+    double *gate = xrealloc(NULL, (d->z.n + 1) * sizeof *gate);
+    c->read = pool_array(k->keep, d->gate.n, sizeof *c->read);
+    c->nread = 0;
+    d->groups.n = d->outw.n = 0;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < d->gate.n; i++) {
+        const PlaneFamily *y = &d->gate.family[i];
+        double value = 0;
+        ok = pack_family(d, k, y, 0, FAMILY_GATE, &c->read[c->nread++], &value);
+        for (uint32_t t = 0; t < 1u << y->nbits; t++)
+            if (y->table[t] != NONE) gate[y->table[t]] = value;
+    }
+    c->read_start = pool_array(k->keep, (size_t)d->z.n + 1, sizeof *c->read_start);
+    for (uint32_t f = 0; ok && f < d->z.n; f++) {
+        c->read_start[f] = list.n;
+        for (uint32_t j = 0; j < d->g->nv; j++) {
+            uint64_t mask = d->head[j].read ? opened(d, j, f) : 0;
+            if (mask && isfinite(gate[f])) vec_push(&list, ((CellRead){j, mask, group_of(d, k, j, gate[f])->field}));
+        }
+    }
+    c->read_start[d->z.n] = list.n;
+    c->read_list = pool_array(k->keep, list.n, sizeof *c->read_list);
+    if (list.n) memcpy(c->read_list, list.data, list.n * sizeof *list.data);
+    free(list.data);
+    free(gate);
+    return ok;
+}
+
+bool slice_delta_in(SliceDelta *d, Block *k)
+{
+    d->in.n = 0;
+    if (!pack_rows(d, k)) return false;
+    for (uint32_t i = 0; i < d->classes.n; i++)
+        if (!pack_class(d, k, d->classes.data[i])) return false;
+    if (!d->compiled) place_heads(d);
+    link_heads(d);
+    if (!pack_writes(d, k) || !pack_reads(d, k)) return false;
+    d->compiled = true;
+    d->cells.nin = d->in.n, d->cells.in = d->in.data;
+    d->cells.nout = d->outw.n, d->cells.out = d->outw.data;
+    return true;
+}
+
+Cells *slice_delta_cells(SliceDelta *d) { return &d->cells; }
+
+/* ---- compilation: what was read ---- */
+typedef struct {
+    uint32_t channel;
+    const OutGroup *group;
+    uint32_t lane, nth;
+    float w;
+} Arrival;
+typedef VEC(Arrival) Arrivals;
+
+static int by_channel(const void *p, const void *q)
+{
+    const Arrival *x = p, *y = q;
+    if (x->channel != y->channel) return x->channel < y->channel ? -1 : 1;
+    return x->nth < y->nth ? -1 : x->nth > y->nth;
+}
+
+static bool take_arrival(const SliceDelta *d, Block *k, const Arrival *a, Sum *s)
+{
+    const CellField *f = &a->group->class->cell.field[a->lane];
+    double y;
+    int64_t w;
+    if (!lane_reads(d, k, a->group->class, f, a->group->gate, &y)) return false;
+    if (!whole(y * (double)a->w, &w)) {
+        k->why = "a read that is no integer";
+        return false;
+    }
+    Part p = {.first = s->term.n};
+    for (uint32_t b = 0; b < f->bits; b++) {
+        vec_push(&s->term, ((Term){bits_leaf(k->g, a->group->slot[f->shift + b]), w * (1ll << b)}));
+        *(w < 0 ? &p.lo : &p.hi) += w * (1ll << b);
+    }
+    p.end = s->term.n;
+    vec_push(&s->part, p);
+    return true;
+}
+
+static void take_old(Block *k, uint32_t channel, Sum *s)
+{
+    const Int *x = channel_int(k->x, channel);
+    Part p = {.first = s->term.n, .lo = x->lo, .hi = x->hi, .offset = x->lo};
+    s->constant += x->lo;
+    for (uint32_t b = 0; b < x->n; b++) vec_push(&s->term, ((Term){x->plane[b], 1ll << b}));
+    p.end = s->term.n;
+    if (x->n) vec_push(&s->part, p);
+}
+
+static bool receive(SliceDelta *d, Block *k, const Arrivals *list, const uint8_t *level)
+{
+    Sum s = {0};
+    bool ok = true;
+    for (uint32_t i = 0, end; ok && i < list->n; i = end) {
+        uint32_t channel = list->data[i].channel;
+        s.term.n = s.part.n = 0;
+        s.constant = 0;
+        take_old(k, channel, &s);
+        for (end = i; ok && end < list->n && list->data[end].channel == channel; end++) ok = take_arrival(d, k, &list->data[end], &s);
+        if (!ok) break;
+        k->x[channel] = sum_channel(k, &s, channel_int(k->x, channel), channel, level[channel]);
+        ok = k->x[channel] != NULL;
+        if (!ok) k->why = "a channel is too wide";
+    }
+    free(s.term.data);
+    free(s.part.data);
+    return ok;
+}
+
+bool slice_delta_out(SliceDelta *d, Block *k, const uint8_t *level)
+{
+    Arrivals list = {0};
+    for (uint32_t i = 0; i < d->groups.n; i++) {
+        const OutGroup *o = &d->groups.data[i];
+        for (uint32_t l = 0; l < o->class->nlanes; l++)
+            for (uint32_t e = o->start[l]; e < o->start[l + 1]; e++) vec_push(&list, ((Arrival){o->e[e].at, o, l, list.n, o->e[e].w}));
+    }
+    if (list.n) qsort(list.data, list.n, sizeof *list.data, by_channel);
+    bool ok = receive(d, k, &list, level);
+    free(list.data);
+    return ok;
+}

@@ -1,0 +1,168 @@
+/* slice_family.c: forms of which at most one is on, as an address and a condition.
+ *
+ * Forms with the same channels and weights up to sign are a family: where the sign is the same in all of them a channel is part of the condition,
+ * the other channels are address bits (several channels with the same signs everywhere are alternatives for one bit). With C the value of the
+ * common part when all address bits are right, a form is C minus the weights of its wrong bits: so all are off when C is, and where even the
+ * smallest weight would turn C off, only the addressed one is on. That last is checked in every pass, as is that an address bit is one. */
+#include "slice_priv.h"
+#include <stdlib.h>
+
+enum { MAX_ADDRESS = 15 };
+
+static const Forms *sorting;
+
+static int by_shape(const void *p, const void *q)
+{
+    const Forms *f = sorting;
+    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q, n = f->start[i + 1] - f->start[i], m = f->start[j + 1] - f->start[j];
+    if (n != m) return n < m ? -1 : 1;
+    for (uint32_t k = 0; k < n; k++) {
+        const Entry *x = &f->e.data[f->start[i] + k], *y = &f->e.data[f->start[j] + k];
+        if (x->at != y->at) return x->at < y->at ? -1 : 1;
+        if (fabsf(x->w) != fabsf(y->w)) return fabsf(x->w) < fabsf(y->w) ? -1 : 1;
+    }
+    return 0;
+}
+
+static int by_shape_then_number(const void *p, const void *q)
+{
+    int c = by_shape(p, q);
+    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q;
+    return c ? c : i < j ? -1 : i > j;
+}
+
+static bool positive(const Forms *f, uint32_t form, uint32_t k) { return f->e.data[f->start[form] + k].w > 0; }
+
+static bool same_signs(const Forms *f, const uint32_t *form, uint32_t n, uint32_t a, uint32_t b)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (positive(f, form[i], a) != positive(f, form[i], b)) return false;
+    return true;
+}
+
+static bool always_same(const Forms *f, const uint32_t *form, uint32_t n, uint32_t k)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (positive(f, form[i], k) != positive(f, form[0], k)) return false;
+    return true;
+}
+
+/* Entry k joins an address bit, or begins one. */
+static bool add_address(PlaneFamily *y, Pool *p, const Forms *f, const uint32_t *form, uint32_t n, uint32_t *first, uint32_t k)
+{
+    Entry e = f->e.data[f->start[form[0]] + k];
+    float w = fabsf(e.w);
+    uint32_t b = 0, count = f->start[form[0] + 1] - f->start[form[0]];
+    while (b < y->nbits && !same_signs(f, form, n, first[b], k)) b++;
+    if (b == MAX_ADDRESS) return false;
+    if (b == y->nbits) {
+        y->nbits++;
+        first[b] = k;
+        y->bit[b].channel = pool_array(p, count, sizeof *y->bit[b].channel);
+        y->bit[b].w = w;
+        if (y->nbits == 1 || w < y->least) y->least = w;
+    }
+    y->bit[b].channel[y->bit[b].n++] = e.at;
+    return y->bit[b].w == w;
+}
+
+static double base_of(const PlaneFamily *y, const Forms *f, uint32_t form, const uint32_t *first)
+{
+    double base = (double)f->bias[form];
+    for (uint32_t b = 0; b < y->nbits; b++) base += positive(f, form, first[b]) ? (double)y->bit[b].w : 0;
+    return base;
+}
+
+static bool make_family(PlaneFamily *y, Pool *p, const Forms *f, const uint32_t *form, uint32_t n)
+{
+    uint32_t first[MAX_ADDRESS], count = f->start[form[0] + 1] - f->start[form[0]];
+    *y = (PlaneFamily){.bit = pool_array(p, MAX_ADDRESS, sizeof *y->bit), .common = pool_array(p, count, sizeof *y->common)};
+    for (uint32_t k = 0; k < count; k++)
+        if (always_same(f, form, n, k)) y->common[y->ncommon++] = f->e.data[f->start[form[0]] + k];
+        else if (!add_address(y, p, f, form, n, first, k)) return false;
+    y->table = pool_array(p, (size_t)1 << y->nbits, sizeof *y->table);
+    memset(y->table, 0xff, (sizeof *y->table) << y->nbits);
+    y->base = base_of(y, f, form[0], first);
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = 0;
+        for (uint32_t b = 0; b < y->nbits; b++) at |= (uint32_t)positive(f, form[i], first[b]) << b;
+        if (y->table[at] != UINT32_MAX || base_of(y, f, form[i], first) != y->base) return false;
+        y->table[at] = form[i];
+    }
+    return true;
+}
+
+static bool lone(PlaneFamily *y, Pool *p, const Forms *f, uint32_t form)
+{
+    return make_family(y, p, f, &form, 1);
+}
+
+bool plane_families(PlaneFamilies *out, Pool *p, const Forms *f, const bool *want)
+{
+    enum { MOST_LONE = 256 };
+    uint32_t n = 0, *order = xrealloc(NULL, (f->n + 1) * sizeof *order);
+    bool ok = true;
+    for (uint32_t i = 0; i < f->n; i++)
+        if (want[i]) order[n++] = i;
+    sorting = f;
+    if (n) qsort(order, n, sizeof *order, by_shape_then_number);
+    out->family = pool_array(p, n, sizeof *out->family);
+    for (uint32_t i = 0, end; ok && i < n; i = end) {
+        for (end = i + 1; end < n && by_shape(&order[i], &order[end]) == 0; end++) {}
+        if (make_family(&out->family[out->n], p, f, order + i, end - i)) out->n++;
+        else if (end - i > MOST_LONE) ok = false;
+        else
+            for (uint32_t k = i; k < end; k++) lone(&out->family[out->n++], p, f, order[k]);
+    }
+    free(order);
+    return ok;
+}
+
+/* ---- compilation ---- */
+static bool is_off(double v, bool zero_is_off) { return v <= (double)OFF_BELOW || (zero_is_off && v == 0); }
+
+/* From 17 on silu is the number itself and sigmoid 1 (runtime.h). */
+static bool is_full(double v) { return v >= 17; }
+
+static Ref address_bit(Block *k, Int **x, const AddressPlane *a)
+{
+    Ref bit[64];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const Int *c = channel_int(x, a->channel[i]);
+        if (!is_bit(c) || n == 64) { if (getenv("DBG")) fprintf(stderr,"channel %u %ld..%ld\n",a->channel[i],(long)c->lo,(long)c->hi);
+            k->why = "an address bit is no bit";
+            return FALSE_REF;
+        }
+        if (c->n) bit[n++] = c->plane[0];
+    }
+    return one_of(k, bit, n, "two alternatives of an address bit are 1");
+}
+
+bool family_planes(Block *k, Int **x, const PlaneFamily *y, FamilyUse use, Ref *address, Ref *on, double *value)
+{
+    bool zero_is_off = use != FAMILY_BETA;
+    Table t;
+    if (!form_table(k, x, y->common, y->ncommon, y->base, &t)) {
+        k->why = "a condition is too wide";
+        return false;
+    }
+    uint8_t *full = xrealloc(NULL, t.size), *bad = xrealloc(NULL, t.size);
+    *value = INFINITY;
+    for (uint32_t i = 0; i < t.size; i++)
+        if (is_full(t.value[i]) && t.value[i] < *value) *value = t.value[i];
+    for (uint32_t i = 0; i < t.size; i++) {
+        double v = t.value[i];
+        full[i] = is_full(v);
+        bad[i] = !full[i] && !is_off(v, zero_is_off);
+        if (full[i] && use == FAMILY_GATE && v != *value) bad[i] = 1;
+        if (full[i] && y->nbits && !is_off(v - (double)y->least, zero_is_off)) bad[i] = 1;
+    }
+    *on = table_plane(k, &t, full);
+    Ref wrong = table_plane(k, &t, bad);
+    if (wrong != FALSE_REF) vec_push(&k->check, ((CheckNode){wrong, CHECK_FATAL, "a condition is neither on nor off"}));
+    free(full);
+    free(bad);
+    for (uint32_t b = 0; b < y->nbits; b++) address[b] = address_bit(k, x, &y->bit[b]);
+    return !k->why;
+}

@@ -1,0 +1,244 @@
+/* slice_form.c: affine forms over channels, and channels as sums of contributions. */
+#include "slice.h"
+#include <stdlib.h>
+
+bool whole(double v, int64_t *out)
+{
+    const double tolerance = 1e-3; /* what is left of a channel's band; the proof's bands are far narrower */
+    if (!(fabs(v) < 1e15)) return false;
+    *out = (int64_t)llrint(v);
+    return fabs(v - (double)*out) < tolerance;
+}
+
+bool is_bit(const Int *x) { return x->lo == 0 && x->hi <= 1; }
+
+double form_unit(const Entry *e, uint32_t n)
+{
+    int least = 1000;
+    for (uint32_t i = 0; i < n; i++) {
+        int exp;
+        int64_t mantissa = (int64_t)ldexp(frexp(fabs((double)e[i].w), &exp), 24);
+        if (mantissa == 0) continue;
+        exp += __builtin_ctzll((uint64_t)mantissa) - 24;
+        if (exp < least) least = exp;
+    }
+    return ldexp(1, least == 1000 ? 0 : least);
+}
+
+static bool too_wide(double w, double unit) { return fabs(w / unit) > 1e12; }
+
+/* The index is a sum in common units. */
+static bool summed(Block *k, Int **x, const Entry *e, uint32_t n, double bias, Table *out)
+{
+    double unit = form_unit(e, n);
+    VEC(Term) term = {0};
+    int64_t constant = 0;
+    Int sum;
+    bool ok = true;
+    for (uint32_t i = 0; i < n && ok; i++) {
+        const Int *c = channel_int(x, e[i].at);
+        if (too_wide(e[i].w, unit)) ok = false;
+        int64_t w = ok ? (int64_t)((double)e[i].w / unit) : 0;
+        constant += w * c->lo;
+        for (uint32_t p = 0; p < c->n; p++) vec_push(&term, ((Term){c->plane[p], w * (1ll << p)}));
+    }
+    ok = ok && bits_sum(k->g, term.data, term.n, constant, &sum) && sum.hi - sum.lo < MAX_SUM;
+    free(term.data);
+    if (!ok) return false;
+    out->n = sum.n;
+    out->summed = true;
+    out->size = (uint32_t)(sum.hi - sum.lo + 1);
+    memcpy(out->in, sum.plane, sum.n * sizeof *sum.plane);
+    out->value = pool_array(k->pool, out->size, sizeof *out->value);
+    for (uint32_t i = 0; i < out->size; i++) out->value[i] = bias + unit * (double)(sum.lo + i);
+    return true;
+}
+
+/* The index is the planes themselves. */
+static bool direct(Block *k, Int **x, const Entry *e, uint32_t n, double bias, Table *out)
+{
+    double w[MAX_DIRECT];
+    out->n = 0;
+    out->summed = false;
+    for (uint32_t i = 0; i < n; i++) {
+        const Int *c = channel_int(x, e[i].at);
+        bias += (double)e[i].w * (double)c->lo;
+        for (uint32_t p = 0; p < c->n; p++) {
+            if (out->n == MAX_DIRECT) return false;
+            w[out->n] = (double)e[i].w * (double)(1ll << p);
+            out->in[out->n++] = c->plane[p];
+        }
+    }
+    out->size = 1u << out->n;
+    out->value = pool_array(k->pool, out->size, sizeof *out->value);
+    for (uint32_t i = 0; i < out->size; i++) {
+        out->value[i] = bias;
+        for (uint32_t p = 0; p < out->n; p++) out->value[i] += i >> p & 1 ? w[p] : 0;
+    }
+    return true;
+}
+
+bool form_table(Block *k, Int **x, const Entry *e, uint32_t n, double bias, Table *out)
+{
+    return summed(k, x, e, n, bias, out) || direct(k, x, e, n, bias, out);
+}
+
+Ref table_plane(Block *k, const Table *t, const uint8_t *bit) { return bits_table(k->g, t->in, t->n, bit, t->size); }
+
+/* ---- contributions that exclude each other ---- */
+enum { LITERALS = 4 }; /* 64-bit words: so many different channels are told apart */
+typedef struct {
+    uint64_t pos[LITERALS], neg[LITERALS];
+} Cube;
+
+static uint32_t local_number(uint32_t *seen, uint32_t *n, uint32_t channel)
+{
+    for (uint32_t i = 0; i < *n; i++)
+        if (seen[i] == channel) return i;
+    if (*n == LITERALS * 64) return UINT32_MAX;
+    seen[*n] = channel;
+    return (*n)++;
+}
+
+static void make_cube(const Part *p, uint32_t *seen, uint32_t *n, Cube *c)
+{
+    for (uint32_t i = 0; i < p->literals; i++) {
+        const Entry *e = &p->literal[i];
+        uint32_t at = local_number(seen, n, e->at);
+        if (at == UINT32_MAX) continue;
+        (e->w > 0 ? c->pos : c->neg)[at / 64] |= 1ull << (at & 63);
+    }
+}
+
+static bool exclusive(const Cube *a, const Cube *b)
+{
+    uint64_t clash = 0;
+    for (int i = 0; i < LITERALS; i++) clash |= (a->pos[i] & b->neg[i]) | (a->neg[i] & b->pos[i]);
+    return clash != 0;
+}
+
+/* group[i]: parts of one group exclude each other. Returns how many groups. */
+static uint32_t find_groups(const Sum *s, uint32_t *group)
+{
+    uint32_t seen[LITERALS * 64], nseen = 0, groups = 0, n = s->part.n;
+    Cube *cube = calloc(n + 1, sizeof *cube);
+    if (!cube) die("out of memory");
+    for (uint32_t i = 0; i < n; i++) {
+        make_cube(&s->part.data[i], seen, &nseen, &cube[i]);
+        uint32_t g = 0;
+        for (bool fits = false; g < groups; g++) {
+            fits = true;
+            for (uint32_t j = 0; j < i && fits; j++) fits = group[j] != g || exclusive(&cube[i], &cube[j]);
+            if (fits) break;
+        }
+        group[i] = g;
+        if (g == groups) groups++;
+    }
+    free(cube);
+    return groups;
+}
+
+/* Every term is a bit that adds 1, and the whole is assumed to be a bit: an OR, and a check where two groups could both be 1. */
+static bool all_bits(const Sum *s)
+{
+    if (s->constant != 0) return false;
+    for (uint32_t i = 0; i < s->part.n; i++)
+        if (s->part.data[i].end - s->part.data[i].first != 1 || s->term.data[s->part.data[i].first].w != 1) return false;
+    return true;
+}
+
+static Ref join_bits(Block *k, const Sum *s, Ref *both)
+{
+    uint32_t *group = xrealloc(NULL, (s->part.n + 1) * sizeof *group), groups = find_groups(s, group);
+    Ref any = FALSE_REF;
+    *both = FALSE_REF;
+    for (uint32_t g = 0; g < groups; g++) {
+        Ref mine = FALSE_REF;
+        for (uint32_t i = 0; i < s->part.n; i++)
+            if (group[i] == g) mine = bits_or(k->g, mine, s->term.data[s->part.data[i].first].plane);
+        *both = bits_or(k->g, *both, bits_and(k->g, any, mine));
+        any = bits_or(k->g, any, mine);
+    }
+    free(group);
+    return any;
+}
+
+Ref one_of(Block *k, const Ref *bit, uint32_t n, const char *why)
+{
+    Ref any = FALSE_REF, both = FALSE_REF;
+    for (uint32_t i = 0; i < n; i++) {
+        both = bits_or(k->g, both, bits_and(k->g, any, bit[i]));
+        any = bits_or(k->g, any, bit[i]);
+    }
+    if (both != FALSE_REF) vec_push(&k->check, ((CheckNode){both, CHECK_FATAL, why}));
+    return any;
+}
+
+/* ---- ranges ---- */
+/* One part at a time leaves its rest value, which is 0 where it can be. `steady`: parts that may take away are corrections to the others (a carry
+ * into a digit, an exception to a condition), which stay in their range. */
+static void hull(const Sum *s, bool steady, int64_t *lo, int64_t *hi)
+{
+    int64_t rest = s->constant, down = 0, up = 0;
+    for (uint32_t i = 0; i < s->part.n; i++) {
+        const Part *p = &s->part.data[i];
+        int64_t r = p->lo > 0 ? p->lo : p->hi < 0 ? p->hi : 0;
+        rest += r - p->offset;
+        if (steady && p->lo < 0) continue;
+        if (p->lo - r < down) down = p->lo - r;
+        if (p->hi - r > up) up = p->hi - r;
+    }
+    *lo = rest + down;
+    *hi = rest + up;
+}
+
+static void assume(const Sum *s, const Int *old, uint8_t level, int64_t *lo, int64_t *hi)
+{
+    int64_t least = s->constant, most = s->constant;
+    for (uint32_t i = 0; i < s->part.n; i++) least += s->part.data[i].lo - s->part.data[i].offset, most += s->part.data[i].hi - s->part.data[i].offset;
+    *lo = least, *hi = most;
+    if (level >= WIDEST) return;
+    if (level == 0 && old && old->hi > old->lo) *lo = old->lo, *hi = old->hi;
+    else {
+        bool steady = false;
+        for (uint32_t i = 0; i < s->part.n; i++) steady |= s->part.data[i].lo >= 0 && s->part.data[i].hi > 0;
+        hull(s, steady && level == 0, lo, hi);
+    }
+    if (*lo < least) *lo = least;
+    if (*hi > most) *hi = most;
+    if (*hi < *lo) *lo = least, *hi = most;
+}
+
+static void add_check(Block *k, Ref bad, uint32_t channel)
+{
+    if (bad != FALSE_REF) vec_push(&k->check, ((CheckNode){bad, channel, "a channel left its widest range"}));
+}
+
+Int *sum_channel(Block *k, Sum *s, const Int *old, uint32_t channel, uint8_t level)
+{
+    int64_t lo, hi, least = s->constant, most = s->constant;
+    Int *x = pool_alloc(k->pool, sizeof *x);
+    assume(s, old, level, &lo, &hi);
+    for (uint32_t i = 0; i < s->part.n; i++) least += s->part.data[i].lo - s->part.data[i].offset, most += s->part.data[i].hi - s->part.data[i].offset;
+    *x = (Int){.lo = lo, .n = bits_width((uint64_t)(hi - lo))};
+    x->hi = most - lo < (1ll << x->n) ? most : lo + (1ll << x->n) - 1;
+    if (lo == 0 && hi == 1 && all_bits(s)) {
+        Ref both;
+        x->plane[0] = join_bits(k, s, &both);
+        if (most > 1) add_check(k, both, channel);
+        return x;
+    }
+    /* wide enough that a value below lo shows in the planes above x's own */
+    uint32_t width = bits_width((uint64_t)(most > lo ? most - lo : 0)), below = bits_width((uint64_t)(lo > least ? lo - least : 0));
+    if (width < below) width = below;
+    if (width < x->n) width = x->n;
+    width += below > 0;
+    if (width > MAX_PLANES) return NULL;
+    Ref plane[MAX_PLANES], bad = FALSE_REF;
+    bits_add(k->g, s->term.data, s->term.n, s->constant - lo, width, plane);
+    memcpy(x->plane, plane, x->n * sizeof *plane);
+    if (least < lo || most > x->hi)
+        for (uint32_t i = x->n; i < width; i++) bad = bits_or(k->g, bad, plane[i]);
+    add_check(k, bad, channel);
+    return x;
+}
