@@ -5,7 +5,7 @@
 #include "../frontend/frontend.h"
 
 typedef struct {
-    const char *input[2]; /* SPEC or CHIP, then FIRMWARE */
+    const char *input[3]; /* SPEC or CHIP, then FIRMWARE, TRACE */
     const char *target, *dtype, *output, *backend, *trace, *after, *hf, *family, *save, *load, *signature, *out, *fault, *base, *as;
     uint64_t vocab, payload, max_steps, shard, first, hidden; /* 0: not given */
     bool quiet, stats, check, prompt, no_prove;
@@ -15,7 +15,7 @@ typedef struct {
 typedef int Command(const Args *a);
 Command cmd_build, cmd_targets;   /* cmd_build.c */
 Command cmd_run, cmd_info;        /* cmd_run.c, cmd_info.c */
-Command cmd_sim, cmd_test, cmd_dump, cmd_export, cmd_graft, cmd_prompt, cmd_prove, cmd_conform; /* one file each */
+Command cmd_sim, cmd_test, cmd_dump, cmd_export, cmd_graft, cmd_prompt, cmd_prove, cmd_conform, cmd_check; /* one file each */
 
 /* ---- main.c ---- */
 /* Print "tapeout: MESSAGE" and return the exit status. */

@@ -66,6 +66,7 @@ static const CommandRow commands[] = {
     { "info", cmd_info, 1, 1, "CHIP", "what a chip consists of: layers, token kinds, state map", 0 },
     { "prove", cmd_prove, 1, 1, "CHIP", "prove from the weights alone that every decision of every run is exact", 0 },
     { "prompt", cmd_prompt, 1, 2, "CHIP [FIRMWARE.elf]", "the tokens that load a program; a stock model's answer to them is the run", O(FIRST) },
+    { "check", cmd_check, 2, 3, "CHIP [FIRMWARE.elf] TRACE", "check that a chip says what a token trace says", O(BACKEND) | O(STATS) },
     { "export", cmd_export, 1, 1, "CHIP", "a stock checkpoint: config, weights, tokenizer", O(HF) | O(FAMILY) | O(SHARD) },
     { "conform", cmd_conform, 0, 0, "", "a kit that tells whether another runtime computes exactly, and what it does wrong", O(OUT) },
     { "graft", cmd_graft, 2, 2, "BASE CHIP", "a stock checkpoint of the chip's layers in front of a Qwen3.5 base model", O(OUTPUT) | O(AS) | O(SHARD) | O(QUIET) },

@@ -116,29 +116,35 @@ typedef struct {
     uint32_t lane, shift, bits;
     float one;
 } CellField;
-/* What a row of a head holds, packed: heads with equal value channels share one. */
+/* What a row of a head holds: heads with equal value channels share one. */
 typedef struct {
-    uint32_t nfields, bits, bytes;
+    uint32_t nfields, bits;
     CellField *field;
-    Field value; /* where the packed value to be written stands */
-    uint64_t fixed;
-    float *fixed_value; /* [dv] pilots */
 } CellClass;
+/* Heads that one gate opens at one row: their cells of a row are one word in memory. */
 typedef struct {
-    CellClass *cell;
-    uint32_t base, stride, rows; /* bytes within a machine's state, between rows; stride 0: the head is not there */
-    uint32_t key, query;         /* Selects of rows, or NONE */
-    int32_t *row_at;             /* unused rows have no place: [dk], -1 */
+    uint32_t base, bytes, bits, rows;  /* bytes within a machine's state; of a row */
+    uint32_t key, query;               /* Selects of rows, or NONE */
+    int32_t *row_at;                   /* [dk] where a row's word is, in rows; -1: it has none */
+} Bundle;
+typedef struct {
+    const CellClass *cell; /* NULL: the head is not there */
+    uint32_t bundle, shift;
 } CellHead;
 typedef struct {
-    uint32_t head;
-    uint64_t mask; /* bits of the cell */
-    Field out;     /* where the result goes */
+    uint32_t bundle;
+    uint64_t mask;
+    Field value;
+} CellWrite;
+typedef struct {
+    uint32_t bundle;
+    uint64_t mask;
+    Field out; /* where the result goes */
 } CellRead;
 /* Adds `amount` to a cell's field. */
 typedef struct {
     Field when;
-    uint32_t head, shift, bits, amount;
+    uint32_t bundle, shift, bits, amount;
 } CellCount;
 typedef struct {
     uint32_t n;
@@ -156,17 +162,18 @@ void slice_delta_uses(const SliceDelta *d, bool *now, bool *past); /* past: [tap
 
 /* ---- slice_cells.c ---- */
 typedef struct {
-    uint32_t nkey, nwrite, nread, ncount, nin, nout, nheads;
+    uint32_t nkey, nwrite, nread, ncount, nin, nout, nheads, nbundles;
     Select *key;           /* rows of key and query families */
     uint32_t *row;         /* [nkey] scratch */
     Select *write;         /* numbers into write_list */
-    uint32_t *write_start; /* heads write_head[write_start[i] .. write_start[i + 1]) */
-    uint32_t *write_head;
+    uint32_t *write_start; /* write_list[write_start[i] .. write_start[i + 1]) */
+    CellWrite *write_list;
     Select *read;
     uint32_t *read_start;
     CellRead *read_list;
     CellCount *count;
     CellHead *head;        /* [nheads] */
+    Bundle *bundle;        /* [nbundles] */
     PackWord *in, *out;
 } Cells;
 /* Writes, then reads, of all active lanes; lane i's state is at state + i * stride. Returns a reason when a lane did what cells cannot do. */

@@ -29,16 +29,19 @@ static inline void store(uint8_t *p, uint32_t bytes, uint64_t v)
     }
 }
 
-static inline uint8_t *cell_at(const CellHead *h, uint8_t *state, uint32_t row) { return state + h->base + (size_t)(uint32_t)h->row_at[row] * h->stride; }
+static inline uint8_t *word_at(const Bundle *b, uint8_t *state, uint32_t row) { return state + b->base + (size_t)(uint32_t)b->row_at[row] * b->bytes; }
 
 static inline void write_lane(const Cells *c, const uint64_t *word, uint32_t lane, const uint32_t *row, uint8_t *state)
 {
     for (uint32_t i = 0; i < c->nwrite; i++) {
         uint32_t list = selected(&c->write[i], word, lane);
         if (list == NONE) continue;
-        for (uint32_t k = c->write_start[list]; k < c->write_start[list + 1]; k++) {
-            const CellHead *h = &c->head[c->write_head[k]];
-            if (row[h->key] != NONE) store(cell_at(h, state, row[h->key]), h->cell->bytes, field_of(h->cell->value, word, lane));
+        for (const CellWrite *w = c->write_list + c->write_start[list], *end = c->write_list + c->write_start[list + 1]; w < end; w++) {
+            const Bundle *b = &c->bundle[w->bundle];
+            if (row[b->key] == NONE) continue;
+            uint8_t *at = word_at(b, state, row[b->key]);
+            uint64_t v = field_of(w->value, word, lane);
+            store(at, b->bytes, (load(at, b->bytes) & ~w->mask) | (v & w->mask));
         }
     }
 }
@@ -48,12 +51,12 @@ static inline bool count_lane(const Cells *c, const uint64_t *word, uint32_t lan
     bool full = false;
     for (uint32_t i = 0; i < c->ncount; i++) {
         const CellCount *n = &c->count[i];
-        const CellHead *h = &c->head[n->head];
-        if (!field_of(n->when, word, lane) || row[h->key] == NONE) continue;
-        uint8_t *at = cell_at(h, state, row[h->key]);
-        uint64_t cell = load(at, h->cell->bytes), most = (1ull << n->bits) - 1, sum = (cell >> n->shift & most) + n->amount;
+        const Bundle *b = &c->bundle[n->bundle];
+        if (!field_of(n->when, word, lane) || row[b->key] == NONE) continue;
+        uint8_t *at = word_at(b, state, row[b->key]);
+        uint64_t cell = load(at, b->bytes), most = (1ull << n->bits) - 1, sum = (cell >> n->shift & most) + n->amount;
         full |= sum > most;
-        store(at, h->cell->bytes, (cell & ~(most << n->shift)) | (sum & most) << n->shift);
+        store(at, b->bytes, (cell & ~(most << n->shift)) | (sum & most) << n->shift);
     }
     return full;
 }
@@ -65,9 +68,9 @@ static inline bool read_lane(const Cells *c, const uint64_t *word, uint32_t lane
         uint32_t list = selected(&c->read[i], word, lane);
         if (list == NONE) continue;
         for (const CellRead *r = c->read_list + c->read_start[list], *end = c->read_list + c->read_start[list + 1]; r < end; r++) {
-            const CellHead *h = &c->head[r->head];
-            if (row[h->query] == NONE) continue;
-            uint64_t v = (load(cell_at(h, state, row[h->query]), h->cell->bytes) & r->mask) << r->out.shift, *o = &out[r->out.word * LANES + lane];
+            const Bundle *b = &c->bundle[r->bundle];
+            if (row[b->query] == NONE) continue;
+            uint64_t v = (load(word_at(b, state, row[b->query]), b->bytes) & r->mask) << r->out.shift, *o = &out[r->out.word * LANES + lane];
             twice |= *o & v;
             *o |= v;
         }
@@ -98,21 +101,23 @@ const char *cells_run(const Cells *c, Plane *plane, const uint64_t *active, uint
 /* ---- one machine's cells through the state map ---- */
 Cells *slice_layer_cells(Slice *s, uint32_t layer); /* slice.c; NULL for an attention layer */
 
-static uint8_t *cell_of(SliceState *s, uint32_t layer, uint32_t head, uint32_t row, const CellHead **h)
+static uint8_t *row_of(SliceState *s, uint32_t layer, uint32_t head, uint32_t row, const CellHead **h, const Bundle **b)
 {
     const Cells *c = slice_layer_cells(s->s, layer);
     *h = c && head < c->nheads ? &c->head[head] : NULL;
-    if (!*h || !(*h)->stride || (*h)->row_at[row] < 0) return NULL;
-    return s->state + (*h)->base + (size_t)(*h)->row_at[row] * (*h)->stride;
+    if (!*h || !(*h)->cell) return NULL;
+    *b = &c->bundle[(*h)->bundle];
+    return (*b)->row_at[row] < 0 ? NULL : word_at(*b, s->state, row);
 }
 
 /* Pilots are not kept: they read as 0, which the state map takes for a row that was never written. */
 static void get_row(void *self, uint32_t layer, uint32_t head, uint32_t row, float *lanes)
 {
     const CellHead *h;
-    const uint8_t *at = cell_of(self, layer, head, row, &h);
+    const Bundle *b;
+    const uint8_t *at = row_of(self, layer, head, row, &h, &b);
     memset(lanes, 0, slice_model(((SliceState *)self)->s)->geo.dv * sizeof *lanes);
-    uint64_t v = at ? load(at, h->cell->bytes) : 0;
+    uint64_t v = at ? load(at, b->bytes) >> h->shift : 0;
     for (uint32_t i = 0; at && i < h->cell->nfields; i++) {
         const CellField *f = &h->cell->field[i];
         lanes[f->lane] = f->one * (float)(v >> f->shift & mask64(f->bits));
@@ -124,7 +129,8 @@ static void set_row(void *self, uint32_t layer, uint32_t head, uint32_t row, con
 {
     SliceState *s = self;
     const CellHead *h;
-    uint8_t *at = cell_of(s, layer, head, row, &h);
+    const Bundle *b;
+    uint8_t *at = row_of(s, layer, head, row, &h, &b);
     uint64_t v = 0;
     for (uint32_t i = 0; at && i < h->cell->nfields; i++) {
         const CellField *f = &h->cell->field[i];
@@ -133,7 +139,7 @@ static void set_row(void *self, uint32_t layer, uint32_t head, uint32_t row, con
             s->bad = "an initial value that is no code";
         v |= ((uint64_t)n & mask64(f->bits)) << f->shift;
     }
-    if (at) store(at, h->cell->bytes, v);
+    if (at) store(at, b->bytes, (load(at, b->bytes) & ~(mask64(h->cell->bits) << h->shift)) | v << h->shift);
 }
 
 const Backend slice_cells_backend = {.name = "cells", .get = get_row, .set = set_row};

@@ -36,13 +36,21 @@ typedef struct {
     Lane *lane;
     float *fixed; /* [dv] */
     bool placed, any_fixed;
+    Ref bit[64]; /* of the value to be written, while a block is compiled */
 } DeltaClass;
 
-/* Heads whose cells go the same way. */
+/* The heads of a bundle, in order, which of them share a value: bundles of the same classes are of one kind. */
 typedef struct {
-    const DeltaClass *class;
-    const uint32_t *start; /* by stored lane: entries of out_proj */
-    const Entry *e;
+    uint32_t n, *class;
+    Field value;
+} BundleKind;
+typedef struct {
+    uint32_t kind, *head; /* [kind's n] */
+} DeltaBundle;
+
+/* Bundles whose words go the same way. */
+typedef struct {
+    uint32_t bundle; /* the first such */
     double gate;
     Field field;
     uint16_t slot[64];
@@ -70,6 +78,8 @@ struct SliceDelta {
     Entry *out;
     uint32_t *out_start; /* by column of out_proj */
     Cells cells;
+    VEC(BundleKind) kinds;
+    VEC(DeltaBundle) bundles;
     VEC(OutGroup) groups;
     VEC(PackWord) in, outw;
     uint32_t *bytes;
@@ -355,6 +365,8 @@ void slice_delta_close(SliceDelta *d)
     free(d->rows.data);
     free(d->classes.data);
     free(d->counting.data);
+    free(d->kinds.data);
+    free(d->bundles.data);
     free(d->groups.data);
     free(d->in.data);
     free(d->outw.data);
@@ -510,7 +522,6 @@ static bool place_field(Block *k, const Lane *l, const Table *t, double bias, Ce
 
 static bool pack_class(SliceDelta *d, Block *k, DeltaClass *c)
 {
-    Ref bit[64];
     CellClass *cell = &c->cell;
     uint32_t n = 0;
     if (!c->placed) cell->field = pool_array(d->pool, c->nlanes, sizeof *cell->field);
@@ -535,7 +546,7 @@ static bool pack_class(SliceDelta *d, Block *k, DeltaClass *c)
                 plane[e] = (uint64_t)w >> b & 1;
             }
             Ref r = table_plane(k, &t, plane);
-            bit[n++] = tap ? bits_and(k->g, r, slice_begun(k, tap)) : r;
+            c->bit[n++] = tap ? bits_and(k->g, r, slice_begun(k, tap)) : r;
         }
         Ref wrong = table_plane(k, &t, bad);
         free(plane);
@@ -544,8 +555,6 @@ static bool pack_class(SliceDelta *d, Block *k, DeltaClass *c)
     }
     cell->nfields = c->nlanes;
     cell->bits = n;
-    cell->bytes = n <= 8 ? 1 : n <= 16 ? 2 : n <= 32 ? 4 : 8;
-    cell->value = pack(d, k, bit, n);
     c->placed = true;
     return true;
 }
@@ -586,64 +595,141 @@ static uint32_t rows_of(const SliceDelta *d, uint32_t j, int32_t *at)
     return n;
 }
 
-/* Heads that one gate opens lie side by side, row by row. */
+static DeltaClass *class_at(const SliceDelta *d, uint32_t j) { return d->classes.data[d->head[j].class]; }
+static uint32_t gate_at(const SliceDelta *d, uint32_t j) { return d->z_of[(size_t)j * d->g->dv + class_at(d, j)->lane[0].lane]; }
+static uint32_t select_at(const SliceDelta *d, uint32_t rows) { return rows == NONE ? NONE : d->rows.data[rows].select; }
+
+static bool bundled(const SliceDelta *d, uint32_t i, uint32_t j)
+{
+    const DeltaHead *x = &d->head[i], *y = &d->head[j];
+    return gate_at(d, i) == gate_at(d, j) && select_at(d, x->key) == select_at(d, y->key) && select_at(d, x->query) == select_at(d, y->query);
+}
+
+static uint32_t kind_of(SliceDelta *d, const uint32_t *head, uint32_t n)
+{
+    for (uint32_t i = 0; i < d->kinds.n; i++) {
+        bool same = d->kinds.data[i].n == n;
+        for (uint32_t k = 0; same && k < n; k++) same = d->kinds.data[i].class[k] == d->head[head[k]].class;
+        if (same) return i;
+    }
+    uint32_t *class = pool_array(d->pool, n, sizeof *class);
+    for (uint32_t k = 0; k < n; k++) class[k] = d->head[head[k]].class;
+    return vec_push(&d->kinds, ((BundleKind){.n = n, .class = class}));
+}
+
+/* Whether the two bundles are written together, always: copies of one memory for several readers, which keep one word. */
+static bool same_contents(const SliceDelta *d, uint32_t x, uint32_t y)
+{
+    const DeltaBundle *p = &d->bundles.data[x], *q = &d->bundles.data[y];
+    const Bundle *b = &d->cells.bundle[x], *c = &d->cells.bundle[y];
+    if (p->kind != q->kind || b->key != c->key || b->rows != c->rows || memcmp(b->row_at, c->row_at, d->g->dk * sizeof *b->row_at)) return false;
+    for (uint32_t i = 0; i < d->kinds.data[p->kind].n; i++)
+        if (!d->head[p->head[i]].written || d->b_of[p->head[i]] != d->b_of[q->head[i]]) return false;
+    return true;
+}
+
+/* The word of `n` heads: their cells side by side. */
+static void add_bundle(SliceDelta *d, const uint32_t *head, uint32_t n)
+{
+    Cells *c = &d->cells;
+    uint32_t index = c->nbundles++, bits = 0;
+    uint32_t *list = pool_array(d->pool, n, sizeof *list);
+    Bundle *b = &c->bundle[index];
+    memcpy(list, head, n * sizeof *list);
+    vec_push(&d->bundles, ((DeltaBundle){kind_of(d, head, n), list}));
+    b->row_at = pool_array(d->pool, d->g->dk, sizeof *b->row_at);
+    b->rows = rows_of(d, head[0], b->row_at);
+    b->key = select_at(d, d->head[head[0]].key);
+    b->query = select_at(d, d->head[head[0]].query);
+    for (uint32_t i = 0; i < n; i++) {
+        c->head[head[i]] = (CellHead){&class_at(d, head[i])->cell, index, bits};
+        bits += class_at(d, head[i])->cell.bits;
+    }
+    b->bits = bits;
+    b->bytes = bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
+    for (uint32_t i = 0; i < index; i++)
+        if (same_contents(d, i, index)) {
+            b->base = c->bundle[i].base;
+            return;
+        }
+    *d->bytes = (*d->bytes + b->bytes - 1) / b->bytes * b->bytes;
+    b->base = *d->bytes;
+    *d->bytes += b->bytes * b->rows;
+}
+
 static void place_heads(SliceDelta *d)
 {
     Cells *c = &d->cells;
-    int32_t *at = xrealloc(NULL, d->g->dk * sizeof *at);
     c->nheads = d->g->nv;
     c->head = pool_array(d->pool, c->nheads, sizeof *c->head);
+    c->bundle = pool_array(d->pool, c->nheads, sizeof *c->bundle);
+    uint32_t *list = xrealloc(NULL, c->nheads * sizeof *list);
     for (uint32_t j = 0; j < d->g->nv; j++) {
-        if (!d->head[j].read || c->head[j].stride) continue;
-        uint32_t z = d->z_of[(size_t)j * d->g->dv + d->classes.data[d->head[j].class]->lane[0].lane], stride = 0, most = 0;
-        for (int pass = 0; pass < 2; pass++) {
-            uint32_t offset = 0;
-            for (uint32_t i = j; i < d->g->nv; i++) {
-                if (!d->head[i].read || (!pass && c->head[i].stride)) continue;
-                DeltaClass *k = d->classes.data[d->head[i].class];
-                if (d->z_of[(size_t)i * d->g->dv + k->lane[0].lane] != z) continue;
-                uint32_t n = rows_of(d, i, at), bytes = k->cell.bytes;
-                offset = (offset + bytes - 1) / bytes * bytes;
-                if (pass) {
-                    c->head[i] = (CellHead){.cell = &k->cell, .base = *d->bytes + offset, .stride = stride, .rows = n};
-                    c->head[i].row_at = pool_array(d->pool, d->g->dk, sizeof *at);
-                    memcpy(c->head[i].row_at, at, d->g->dk * sizeof *at);
-                }
-                if (n > most) most = n;
-                offset += bytes;
-            }
-            stride = (offset + 7) / 8 * 8;
+        if (!d->head[j].read || c->head[j].cell) continue;
+        uint32_t n = 0, bits = 0;
+        for (uint32_t i = j; i < d->g->nv; i++) {
+            if (!d->head[i].read || c->head[i].cell || !bundled(d, i, j) || bits + class_at(d, i)->cell.bits > 64) continue;
+            /* past 32 bits only heads that are written together: a word that is written in parts is better narrow */
+            if (n && bits + class_at(d, i)->cell.bits > 32 && d->b_of[i] != d->b_of[list[0]]) continue;
+            list[n++] = i;
+            bits += class_at(d, i)->cell.bits;
         }
-        *d->bytes += stride * most;
+        add_bundle(d, list, n);
     }
-    free(at);
+    free(list);
 }
 
-static void link_heads(SliceDelta *d)
+static void pack_kinds(SliceDelta *d, Block *k)
 {
-    for (uint32_t j = 0; j < d->g->nv; j++) {
-        CellHead *h = &d->cells.head[j];
-        if (!h->stride) continue;
-        h->key = d->head[j].key == NONE ? NONE : d->rows.data[d->head[j].key].select;
-        h->query = d->head[j].query == NONE ? NONE : d->rows.data[d->head[j].query].select;
+    for (uint32_t i = 0; i < d->kinds.n; i++) {
+        BundleKind *b = &d->kinds.data[i];
+        Ref bit[64];
+        uint32_t n = 0;
+        for (uint32_t h = 0; h < b->n; h++) {
+            const DeltaClass *c = d->classes.data[b->class[h]];
+            memcpy(bit + n, c->bit, c->cell.bits * sizeof *bit);
+            n += c->cell.bits;
+        }
+        b->value = pack(d, k, bit, n);
     }
 }
 
 /* ---- compilation: writes ---- */
-/* The heads of each form: lists by form in a CSR that Cells holds. */
+/* Adds the write of a head, which joins the last one when that is of the same bundle. */
+static void add_write(const SliceDelta *d, CellWrite *list, uint32_t first, uint32_t *n, uint32_t j)
+{
+    const CellHead *h = &d->cells.head[j];
+    uint64_t mask = mask64(h->cell->bits) << h->shift;
+    for (uint32_t i = first; i < *n; i++)
+        if (d->cells.bundle[list[i].bundle].base == d->cells.bundle[h->bundle].base) {
+            list[i].mask |= mask;
+            return;
+        }
+    list[(*n)++] = (CellWrite){h->bundle, mask, d->kinds.data[d->bundles.data[h->bundle].kind].value};
+}
+
+/* The writes of each form of beta; heads that count stand after them, a list each. */
 static void write_lists(SliceDelta *d, Block *k)
 {
-    uint32_t *key = xrealloc(NULL, d->g->nv * sizeof *key);
+    Cells *c = &d->cells;
+    uint32_t *key = xrealloc(NULL, d->g->nv * sizeof *key), n = 0, lists = d->b.n + d->counting.n;
     for (uint32_t j = 0; j < d->g->nv; j++) key[j] = d->head[j].written && !counts(d, j) ? d->b_of[j] : NONE;
     Lists l = lists_make(k->keep, key, d->g->nv, d->b.n);
-    d->cells.write_start = l.start;
-    d->cells.write_head = l.item;
     free(key);
+    c->write_start = pool_array(k->keep, (size_t)lists + 1, sizeof *c->write_start);
+    c->write_list = pool_array(k->keep, d->g->nv, sizeof *c->write_list);
+    for (uint32_t i = 0; i < lists; i++) {
+        uint32_t first = c->write_start[i] = n;
+        if (i >= d->b.n) add_write(d, c->write_list, first, &n, d->counting.data[i - d->b.n]);
+        for (uint32_t e = i < d->b.n ? l.start[i] : 0; i < d->b.n && e < l.start[i + 1]; e++) add_write(d, c->write_list, first, &n, l.item[e]);
+    }
+    c->write_start[lists] = n;
 }
 
 /* A head that counts: overwritten when beta is 1, added to when it is the small number; both conditions over the planes of beta's form. */
-static bool pack_counting(SliceDelta *d, Block *k, uint32_t j)
+static bool pack_counting(SliceDelta *d, Block *k, uint32_t nth)
 {
+    uint32_t j = d->counting.data[nth];
     const Forms *f = &d->b;
     uint32_t form = d->b_of[j];
     DeltaClass *class = d->classes.data[d->head[j].class];
@@ -667,7 +753,7 @@ static bool pack_counting(SliceDelta *d, Block *k, uint32_t j)
     w->field = pack(d, k, &all, 1);
     w->table = pool_array(k->keep, 2, sizeof *w->table);
     w->table[0] = NONE;
-    w->table[1] = d->b.n + (c->nwrite - 1);
+    w->table[1] = d->b.n + nth;
     Field when = pack(d, k, bit, 1);
     for (uint32_t i = 0; i < class->nlanes && !k->why; i++) {
         const Lane *l = &class->lane[i];
@@ -680,7 +766,8 @@ static bool pack_counting(SliceDelta *d, Block *k, uint32_t j)
         }
         Ref differs = bits_xor(k->g, some, x->n ? x->plane[0] : FALSE_REF);
         if (differs != FALSE_REF) vec_push(&k->check, ((CheckNode){differs, CHECK_FATAL, "a count without its amount"}));
-        c->count[c->ncount++] = (CellCount){when, j, class->cell.field[i].shift, class->cell.field[i].bits, (uint32_t)amount};
+        const CellHead *h = &c->head[j];
+        c->count[c->ncount++] = (CellCount){when, h->bundle, h->shift + class->cell.field[i].shift, class->cell.field[i].bits, (uint32_t)amount};
     }
     return !k->why;
 }
@@ -696,49 +783,47 @@ static bool pack_writes(SliceDelta *d, Block *k)
     write_lists(d, k);
     for (uint32_t i = 0; i < d->beta.n; i++)
         if (!pack_family(d, k, &d->beta.family[i], 0, FAMILY_BETA, &c->write[c->nwrite++], &value)) return false;
-    /* heads that count stand after the forms' lists, a list each */
-    uint32_t *start = pool_array(k->keep, (size_t)d->b.n + n + 2, sizeof *start), *item = pool_array(k->keep, (size_t)d->g->nv + d->counting.n, sizeof *item);
-    memcpy(start, c->write_start, ((size_t)d->b.n + 1) * sizeof *start);
-    memcpy(item, c->write_head, start[d->b.n] * sizeof *item);
-    for (uint32_t i = d->b.n; i < d->b.n + d->beta.n; i++) start[i + 1] = start[i];
-    for (uint32_t i = 0; i < d->counting.n; i++) {
-        uint32_t at = d->b.n + d->beta.n + i;
-        item[start[at]] = d->counting.data[i];
-        start[at + 1] = start[at] + 1;
-    }
-    c->write_start = start;
-    c->write_head = item;
     for (uint32_t i = 0; i < d->counting.n; i++)
-        if (!pack_counting(d, k, d->counting.data[i])) return false;
+        if (!pack_counting(d, k, i)) return false;
     return true;
 }
 
 /* ---- compilation: reads ---- */
-static OutGroup *group_of(SliceDelta *d, Block *k, uint32_t j, double gate)
+static bool same_out(const SliceDelta *d, uint32_t x, uint32_t y)
 {
-    DeltaHead *h = &d->head[j];
-    const DeltaClass *class = d->classes.data[h->class];
-    uint32_t n = class->nlanes, index;
-    for (uint32_t i = 0; i < d->groups.n; i++) {
-        OutGroup *o = &d->groups.data[i];
-        if (o->class == class && o->gate == gate && !memcmp(o->start, h->out_start, (n + 1) * sizeof *o->start) &&
-            !memcmp(o->e, h->out, h->out_start[n] * sizeof *o->e))
-            return o;
+    const DeltaBundle *p = &d->bundles.data[x], *q = &d->bundles.data[y];
+    if (p->kind != q->kind) return false;
+    for (uint32_t i = 0; i < d->kinds.data[p->kind].n; i++) {
+        const DeltaHead *a = &d->head[p->head[i]], *b = &d->head[q->head[i]];
+        uint32_t n = class_at(d, p->head[i])->nlanes;
+        if (memcmp(a->out_start, b->out_start, (n + 1) * sizeof *a->out_start) || memcmp(a->out, b->out, a->out_start[n] * sizeof *a->out)) return false;
     }
-    OutGroup o = {.class = class, .start = h->out_start, .e = h->out, .gate = gate};
-    PackWord *w = word_for(d, true, class->cell.bits, &index);
-    o.field = (Field){(uint8_t)index, (uint8_t)w->n, (uint8_t)class->cell.bits};
-    for (uint32_t b = 0; b < class->cell.bits; b++) w->slot[w->n++] = o.slot[b] = slice_new_slot(k->s);
+    return true;
+}
+
+static OutGroup *group_of(SliceDelta *d, Block *k, uint32_t bundle, double gate)
+{
+    uint32_t index, bits = d->cells.bundle[bundle].bits;
+    for (uint32_t i = 0; i < d->groups.n; i++)
+        if (d->groups.data[i].gate == gate && same_out(d, d->groups.data[i].bundle, bundle)) return &d->groups.data[i];
+    OutGroup o = {.bundle = bundle, .gate = gate};
+    PackWord *w = word_for(d, true, bits, &index);
+    o.field = (Field){(uint8_t)index, (uint8_t)w->n, (uint8_t)bits};
+    for (uint32_t b = 0; b < bits; b++) w->slot[w->n++] = o.slot[b] = slice_new_slot(k->s);
     return &d->groups.data[vec_push(&d->groups, o)];
 }
 
-/* The lanes of a head that a gate form opens. */
-static uint64_t opened(const SliceDelta *d, uint32_t j, uint32_t form)
+/* The bits of a bundle that a gate form opens. */
+static uint64_t opened(const SliceDelta *d, uint32_t bundle, uint32_t form)
 {
-    const DeltaClass *c = d->classes.data[d->head[j].class];
+    const DeltaBundle *b = &d->bundles.data[bundle];
     uint64_t mask = 0;
-    for (uint32_t i = 0; i < c->nlanes; i++)
-        if (d->z_of[(size_t)j * d->g->dv + c->lane[i].lane] == form) mask |= mask64(c->cell.field[i].bits) << c->cell.field[i].shift;
+    for (uint32_t h = 0; h < d->kinds.data[b->kind].n; h++) {
+        uint32_t j = b->head[h];
+        const DeltaClass *c = class_at(d, j);
+        for (uint32_t i = 0; i < c->nlanes; i++)
+            if (d->z_of[(size_t)j * d->g->dv + c->lane[i].lane] == form) mask |= mask64(c->cell.field[i].bits) << (d->cells.head[j].shift + c->cell.field[i].shift);
+    }
     return mask;
 }
 
@@ -761,9 +846,9 @@ static bool pack_reads(SliceDelta *d, Block *k)
     c->read_start = pool_array(k->keep, (size_t)d->z.n + 1, sizeof *c->read_start);
     for (uint32_t f = 0; ok && f < d->z.n; f++) {
         c->read_start[f] = list.n;
-        for (uint32_t j = 0; j < d->g->nv; j++) {
-            uint64_t mask = d->head[j].read ? opened(d, j, f) : 0;
-            if (mask && isfinite(gate[f])) vec_push(&list, ((CellRead){j, mask, group_of(d, k, j, gate[f])->field}));
+        for (uint32_t b = 0; b < c->nbundles; b++) {
+            uint64_t mask = opened(d, b, f);
+            if (mask && isfinite(gate[f])) vec_push(&list, ((CellRead){b, mask, group_of(d, k, b, gate[f])->field}));
         }
     }
     c->read_start[d->z.n] = list.n;
@@ -781,7 +866,7 @@ bool slice_delta_in(SliceDelta *d, Block *k)
     for (uint32_t i = 0; i < d->classes.n; i++)
         if (!pack_class(d, k, d->classes.data[i])) return false;
     if (!d->compiled) place_heads(d);
-    link_heads(d);
+    pack_kinds(d, k);
     if (!pack_writes(d, k) || !pack_reads(d, k)) return false;
     d->compiled = true;
     d->cells.nin = d->in.n, d->cells.in = d->in.data;
@@ -795,10 +880,17 @@ Cells *slice_delta_cells(SliceDelta *d) { return &d->cells; }
 typedef struct {
     uint32_t channel;
     const OutGroup *group;
-    uint32_t lane, nth;
+    uint32_t head, lane, nth;
     float w;
 } Arrival;
 typedef VEC(Arrival) Arrivals;
+
+static void add_arrivals(const SliceDelta *d, const OutGroup *o, uint32_t j, Arrivals *list)
+{
+    const DeltaHead *h = &d->head[j];
+    for (uint32_t l = 0; l < class_at(d, j)->nlanes; l++)
+        for (uint32_t e = h->out_start[l]; e < h->out_start[l + 1]; e++) vec_push(list, ((Arrival){h->out[e].at, o, j, l, list->n, h->out[e].w}));
+}
 
 static int by_channel(const void *p, const void *q)
 {
@@ -809,17 +901,19 @@ static int by_channel(const void *p, const void *q)
 
 static bool take_arrival(const SliceDelta *d, Block *k, const Arrival *a, Sum *s)
 {
-    const CellField *f = &a->group->class->cell.field[a->lane];
+    const DeltaClass *class = class_at(d, a->head);
+    const CellField *f = &class->cell.field[a->lane];
+    uint32_t shift = d->cells.head[a->head].shift + f->shift;
     double y;
     int64_t w;
-    if (!lane_reads(d, k, a->group->class, f, a->group->gate, &y)) return false;
+    if (!lane_reads(d, k, class, f, a->group->gate, &y)) return false;
     if (!whole(y * (double)a->w, &w)) {
         k->why = "a read that is no integer";
         return false;
     }
     Part p = {.first = s->term.n};
     for (uint32_t b = 0; b < f->bits; b++) {
-        vec_push(&s->term, ((Term){bits_leaf(k->g, a->group->slot[f->shift + b]), w * (1ll << b)}));
+        vec_push(&s->term, ((Term){bits_leaf(k->g, a->group->slot[shift + b]), w * (1ll << b)}));
         *(w < 0 ? &p.lo : &p.hi) += w * (1ll << b);
     }
     p.end = s->term.n;
@@ -862,8 +956,8 @@ bool slice_delta_out(SliceDelta *d, Block *k, const uint8_t *level)
     Arrivals list = {0};
     for (uint32_t i = 0; i < d->groups.n; i++) {
         const OutGroup *o = &d->groups.data[i];
-        for (uint32_t l = 0; l < o->class->nlanes; l++)
-            for (uint32_t e = o->start[l]; e < o->start[l + 1]; e++) vec_push(&list, ((Arrival){o->e[e].at, o, l, list.n, o->e[e].w}));
+        const DeltaBundle *b = &d->bundles.data[o->bundle];
+        for (uint32_t h = 0; h < d->kinds.data[b->kind].n; h++) add_arrivals(d, o, b->head[h], &list);
     }
     if (list.n) qsort(list.data, list.n, sizeof *list.data, by_channel);
     bool ok = receive(d, k, &list, level);

@@ -130,7 +130,7 @@ static Ref address_bit(Block *k, Int **x, const AddressPlane *a)
     uint32_t n = 0;
     for (uint32_t i = 0; i < a->n; i++) {
         const Int *c = channel_int(x, a->channel[i]);
-        if (!is_bit(c) || n == 64) { if (getenv("DBG")) fprintf(stderr,"channel %u %ld..%ld\n",a->channel[i],(long)c->lo,(long)c->hi);
+        if (!is_bit(c) || n == 64) {
             k->why = "an address bit is no bit";
             return FALSE_REF;
         }

@@ -515,7 +515,6 @@ static bool make_channel(Maker *mk, const Output *o, uint32_t n, uint8_t level, 
     if (!whole(mk->constant, &constant)) return not_whole(mk);
     mk->sum.constant += constant;
     *out = sum_channel(mk->k, &mk->sum, kept, o->channel, level);
-    if (getenv("DBG") && *out && ((*out)->lo<0 || (*out)->hi>1)) fprintf(stderr,"ch %u %ld..%ld n %u parts %u old %d const %ld\n",o->channel,(long)(*out)->lo,(long)(*out)->hi,(*out)->n,mk->sum.part.n,kept?(int)kept->hi:-1,(long)mk->sum.constant);
     if (!*out) mk->k->why = "a channel is too wide";
     return *out != NULL;
 }

@@ -1,0 +1,23 @@
+/* trace.h: reading a token trace, and checking one. A trace is what `run --trace` writes: the tokens that were fed to the model, one a line, as the
+ * name of the kind, a blank and the payload in hexadecimal digits without leading zeros. The first is the start. */
+#ifndef TAPEOUT_TRACE_H
+#define TAPEOUT_TRACE_H
+#include "runtime.h"
+
+/* ---- trace.c ---- */
+typedef struct TraceFile TraceFile;
+TraceFile *trace_open(const Model *m, const char *path, char **err);
+/* The next token: 1; 0 at the end; -1 and *err when the line is none. */
+int trace_next(TraceFile *t, uint32_t *token, char **err);
+uint64_t trace_line(const TraceFile *t); /* of the last token, from 1 */
+void trace_close(TraceFile *t);
+
+/* ---- follow.c ---- */
+typedef struct {
+    const char *chip, *firmware, *trace; /* firmware NULL: nothing is loaded */
+    bool stats, single;                  /* single: one token at a time on the default back end */
+} FollowOptions;
+/* `tapeout check`: the whole of it, messages included. Returns the process's exit status: 0 when the model, fed the trace's tokens, says each next
+ * one; 1 with the first wrong position, or a message, when not. */
+int runtime_follow(const FollowOptions *o);
+#endif
