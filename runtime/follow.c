@@ -125,9 +125,7 @@ typedef struct {
 
 static bool read_token(Follow *w, uint32_t *token)
 {
-    int got = trace_next(w->t, token, &w->err);
-    if (got < 0) w->status = 1;
-    return got > 0;
+    return trace_next(w->t, w->asked && trace_line(w->t) > 0, token, &w->err) > 0;
 }
 
 /* Fills the block from the token ahead on; a token that no host would have fed ends it, and is reported when all before it are right. */
@@ -142,7 +140,7 @@ static bool read_block(Follow *w, Block512 *b, char **later)
         note(w, w->ahead, trace_line(w->t), &b->taking);
         w->more = read_token(w, &w->ahead);
         b->token[i + 1] = w->more ? w->ahead : w->m->start;
-        if (!w->more || w->asked || model_kind(w->m, w->ahead)->role == CHIP_INPUT) b->free[i / 64] |= 1ull << (i & 63);
+        if (!w->more || w->asked || w->stopped || model_kind(w->m, w->ahead)->role == CHIP_INPUT) b->free[i / 64] |= 1ull << (i & 63);
         if (w->err) *later = w->err, w->err = NULL, w->more = false;
         if (w->more && !*later) {
             bool input = model_kind(w->m, w->ahead)->role == CHIP_INPUT;

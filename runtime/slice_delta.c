@@ -453,10 +453,10 @@ static bool pack_family(SliceDelta *d, Block *k, const PlaneFamily *y, uint32_t 
 static bool same_family(const RowFamily *a, const RowFamily *b)
 {
     const PlaneFamily *x = &a->family, *y = &b->family;
-    if (a->tap != b->tap || x->base != y->base || x->nbits != y->nbits || x->ncommon != y->ncommon || memcmp(x->common, y->common, x->ncommon * sizeof *x->common)) return false;
+    if (a->tap != b->tap || x->nforms != y->nforms || memcmp(x->bias, y->bias, x->nforms * sizeof *x->bias) || x->nbits != y->nbits || x->ncommon != y->ncommon || memcmp(x->common, y->common, x->ncommon * sizeof *x->common)) return false;
     for (uint32_t i = 0; i < x->nbits; i++)
         if (x->bit[i].n != y->bit[i].n || x->bit[i].w != y->bit[i].w || memcmp(x->bit[i].channel, y->bit[i].channel, x->bit[i].n * sizeof *x->bit[i].channel)) return false;
-    return memcmp(x->table, y->table, sizeof *x->table << x->nbits) == 0;
+    return memcmp(x->pattern, y->pattern, x->nforms * sizeof *x->pattern) == 0 && memcmp(x->table, y->table, sizeof *x->table << x->nbits) == 0;
 }
 
 static bool pack_rows(SliceDelta *d, Block *k)

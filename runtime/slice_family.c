@@ -66,13 +66,6 @@ static bool add_address(PlaneFamily *y, Pool *p, const Forms *f, const uint32_t 
     return y->bit[b].w == w;
 }
 
-static double base_of(const PlaneFamily *y, const Forms *f, uint32_t form, const uint32_t *first)
-{
-    double base = (double)f->bias[form];
-    for (uint32_t b = 0; b < y->nbits; b++) base += positive(f, form, first[b]) ? (double)y->bit[b].w : 0;
-    return base;
-}
-
 static bool make_family(PlaneFamily *y, Pool *p, const Forms *f, const uint32_t *form, uint32_t n)
 {
     uint32_t first[MAX_ADDRESS], count = f->start[form[0] + 1] - f->start[form[0]];
@@ -82,12 +75,16 @@ static bool make_family(PlaneFamily *y, Pool *p, const Forms *f, const uint32_t 
         else if (!add_address(y, p, f, form, n, first, k)) return false;
     y->table = pool_array(p, (size_t)1 << y->nbits, sizeof *y->table);
     memset(y->table, 0xff, (sizeof *y->table) << y->nbits);
-    y->base = base_of(y, f, form[0], first);
+    y->nforms = n;
+    y->pattern = pool_array(p, n, sizeof *y->pattern);
+    y->bias = pool_array(p, n, sizeof *y->bias);
     for (uint32_t i = 0; i < n; i++) {
         uint32_t at = 0;
         for (uint32_t b = 0; b < y->nbits; b++) at |= (uint32_t)positive(f, form[i], first[b]) << b;
-        if (y->table[at] != UINT32_MAX || base_of(y, f, form[i], first) != y->base) return false;
+        if (y->table[at] != UINT32_MAX) return false;
         y->table[at] = form[i];
+        y->pattern[i] = at;
+        y->bias[i] = f->bias[form[i]];
     }
     return true;
 }
@@ -124,26 +121,47 @@ static bool is_off(double v, bool zero_is_off) { return v <= (double)OFF_BELOW |
 /* From 17 on silu is the number itself and sigmoid 1 (runtime.h). */
 static bool is_full(double v) { return v >= 17; }
 
-static Ref address_bit(Block *k, Int **x, const AddressPlane *a)
+/* An address bit's channels hold one plane each, above a constant. */
+static Ref address_bit(Block *k, Int **x, const AddressPlane *a, double *low)
 {
     Ref bit[64];
     uint32_t n = 0;
+    *low = 0;
     for (uint32_t i = 0; i < a->n; i++) {
         const Int *c = channel_int(x, a->channel[i]);
-        if (!is_bit(c) || n == 64) {
+        if (c->n > 1 || n == 64) {
             k->why = "an address bit is no bit";
             return FALSE_REF;
         }
+        *low += (double)c->lo;
         if (c->n) bit[n++] = c->plane[0];
     }
     return one_of(k, bit, n, "two alternatives of an address bit are 1");
 }
 
+/* The common part's bias with all address bits right, which must be the same for all forms. */
+static bool find_base(Block *k, const PlaneFamily *y, const double *low, double *base)
+{
+    for (uint32_t i = 0; i < y->nforms; i++) {
+        double mine = (double)y->bias[i];
+        for (uint32_t b = 0; b < y->nbits; b++) {
+            double w = (double)y->bit[b].w;
+            mine += y->pattern[i] >> b & 1 ? w * (low[b] + 1) : -w * low[b];
+        }
+        if (i && mine != *base) k->why = "addresses that are no family";
+        *base = mine;
+    }
+    return !k->why;
+}
+
 bool family_planes(Block *k, Int **x, const PlaneFamily *y, FamilyUse use, Ref *address, Ref *on, double *value)
 {
     bool zero_is_off = use != FAMILY_BETA;
+    double base = 0, low[MAX_ADDRESS];
     Table t;
-    if (!form_table(k, x, y->common, y->ncommon, y->base, &t)) {
+    for (uint32_t b = 0; b < y->nbits; b++) address[b] = address_bit(k, x, &y->bit[b], &low[b]);
+    if (k->why || !find_base(k, y, low, &base)) return false;
+    if (!form_table(k, x, y->common, y->ncommon, base, &t)) {
         k->why = "a condition is too wide";
         return false;
     }
@@ -163,6 +181,5 @@ bool family_planes(Block *k, Int **x, const PlaneFamily *y, FamilyUse use, Ref *
     if (wrong != FALSE_REF) vec_push(&k->check, ((CheckNode){wrong, CHECK_FATAL, "a condition is neither on nor off"}));
     free(full);
     free(bad);
-    for (uint32_t b = 0; b < y->nbits; b++) address[b] = address_bit(k, x, &y->bit[b]);
     return !k->why;
 }

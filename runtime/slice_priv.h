@@ -9,9 +9,10 @@ typedef struct {
     float w;
 } AddressPlane;
 typedef struct {
-    double base;   /* the common part's bias with all address bits right */
     float least;   /* smallest weight of an address bit */
-    uint32_t ncommon, nbits;
+    uint32_t ncommon, nbits, nforms;
+    uint32_t *pattern; /* [nforms] the address */
+    float *bias;       /* [nforms] */
     Entry *common;
     AddressPlane *bit;
     uint32_t *table; /* [2^nbits] form, or UINT32_MAX */

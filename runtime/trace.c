@@ -22,12 +22,16 @@ static uint32_t hash(const char *s, size_t n)
     return h ^ h >> 15;
 }
 
-static uint32_t find_kind(const TraceFile *t, const char *s, size_t n)
+/* A kind that the host feeds may bear the name of one that comes out; `fed` says which of them is meant. */
+static uint32_t find_kind(const TraceFile *t, const char *s, size_t n, bool fed)
 {
-    for (uint32_t k = hash(s, n) & (t->nslots - 1);; k = (k + 1) & (t->nslots - 1)) {
-        uint32_t kind = t->slot[k];
-        if (kind == UINT32_MAX || (strlen(t->m->kind[kind].name) == n && !memcmp(t->m->kind[kind].name, s, n))) return kind;
+    uint32_t found = UINT32_MAX;
+    for (uint32_t k = hash(s, n) & (t->nslots - 1); t->slot[k] != UINT32_MAX; k = (k + 1) & (t->nslots - 1)) {
+        const ChipKind *kind = &t->m->kind[t->slot[k]];
+        if (strlen(kind->name) != n || memcmp(kind->name, s, n)) continue;
+        if (found == UINT32_MAX || (kind->role == CHIP_INPUT) == fed) found = t->slot[k];
     }
+    return found;
 }
 
 TraceFile *trace_open(const Model *m, const char *path, char **err)
@@ -77,7 +81,7 @@ static int bad_line(const TraceFile *t, char **err, const char *what)
 
 static int digit(int c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-int trace_next(TraceFile *t, uint32_t *token, char **err)
+int trace_next(TraceFile *t, bool fed, uint32_t *token, char **err)
 {
     char name[MAX_NAME];
     size_t n = 0;
@@ -94,7 +98,7 @@ int trace_next(TraceFile *t, uint32_t *token, char **err)
         payload = payload << 4 | (uint64_t)digit(name[i]);
     }
     if (!end || !digits) return bad_line(t, err, "found something else than a token, expected KIND and hexadecimal digits");
-    uint32_t kind = find_kind(t, name, end - 1);
+    uint32_t kind = find_kind(t, name, end - 1, fed);
     if (kind == UINT32_MAX) return bad_line(t, err, "the chip has no such kind of token");
     if (payload >> t->m->kind[kind].width) return bad_line(t, err, "the payload is wider than the kind's");
     *token = t->m->kind[kind].base + (uint32_t)payload;

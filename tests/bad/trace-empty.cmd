@@ -1,0 +1,1 @@
+"$TAPEOUT" build -q tests/machines/count.ckt -o "$tmp/c.chip" && : >"$tmp/t" && "$TAPEOUT" check "$tmp/c.chip" "$tmp/t"

@@ -1,0 +1,1 @@
+"$TAPEOUT" build -q tests/machines/count.ckt -o "$tmp/c.chip" && "$TAPEOUT" check "$tmp/c.chip" "$tmp/none"
