@@ -121,6 +121,21 @@ static bool is_off(double v, bool zero_is_off) { return v <= (double)OFF_BELOW |
 /* From 17 on silu is the number itself and sigmoid 1 (runtime.h). */
 static bool is_full(double v) { return v >= 17; }
 
+/* A channel that may be wider than a bit is one all the same, which is checked. */
+static Ref narrowed(Block *k, const Int *c)
+{
+    Ref plane[MAX_PLANES + 1], wide = FALSE_REF;
+    Term t[MAX_PLANES];
+    uint32_t width = bits_width((uint64_t)(c->hi - c->lo)) + 1;
+    if (width > MAX_PLANES) k->why = "an address bit is no bit";
+    if (k->why) return FALSE_REF;
+    for (uint32_t p = 0; p < c->n; p++) t[p] = (Term){c->plane[p], 1ll << p};
+    bits_add(k->g, t, c->n, c->lo, width, plane);
+    for (uint32_t p = 1; p < width; p++) wide = bits_or(k->g, wide, plane[p]);
+    if (wide != FALSE_REF) vec_push(&k->check, ((CheckNode){wide, CHECK_FATAL, "an address bit is no bit"}));
+    return plane[0];
+}
+
 /* An address bit's channels hold one plane each, above a constant. */
 static Ref address_bit(Block *k, Int **x, const AddressPlane *a, double *low)
 {
@@ -129,12 +144,11 @@ static Ref address_bit(Block *k, Int **x, const AddressPlane *a, double *low)
     *low = 0;
     for (uint32_t i = 0; i < a->n; i++) {
         const Int *c = channel_int(x, a->channel[i]);
-        if (c->n > 1 || n == 64) {
-            k->why = "an address bit is no bit";
-            return FALSE_REF;
-        }
-        *low += (double)c->lo;
-        if (c->n) bit[n++] = c->plane[0];
+        if (n == 64) k->why = "an address bit of too many alternatives";
+        if (k->why) return FALSE_REF;
+        if (c->n > 1) bit[n++] = narrowed(k, c);
+        else if (c->n) bit[n++] = c->plane[0];
+        if (c->n <= 1) *low += (double)c->lo;
     }
     return one_of(k, bit, n, "two alternatives of an address bit are 1");
 }
