@@ -1,14 +1,16 @@
 """Parity with the stock package: every token and the recurrent state, in every way that a prompt can be fed.
 
-usage: parity.py [--tokens N] [NAME...]    names of MACHINES, default all; N tokens of cached decode (default 2000)
+usage: parity.py [--tokens N] [NAME...]    names of MACHINES, or graft; default all; N tokens of cached decode (default 2000)
 """
 import argparse
 import os
+import shutil
 import sys
 
 import torch
 from transformers import AutoTokenizer
 
+import graft
 import tapeout_state
 from common import TAPEOUT, Chip, Clock, HERE, ROOT, feed, load, new_cache, path, recurrent, run, same_states
 
@@ -136,15 +138,18 @@ def one(name, count):
     return chip, model, prompt, ours, elf
 
 
-def families(chip, prompt, ours, count):
+def families(chip, prompt, ours, count, decoded=200):
     for family in FAMILIES:
-        model = load(chip.export(family))
+        folder = chip.export(family)
+        model = load(folder)
         n = min(count, len(ours))
         fed = prompt + ours[: n - 1]
         said, cache = in_pieces(model, fed, lambda i: 97)
         check(f"{chip.name} as {family}", f"{n} tokens in pieces are ours", said[len(prompt) - 1 :] == ours[:n])
-        theirs, _ = stepwise(model, prompt, min(n, 200))
+        theirs, _ = stepwise(model, prompt, min(n, decoded))
         check(f"{chip.name} as {family}", f"{len(theirs)} tokens of cached decode are ours", theirs == ours[: len(theirs)])
+        del model
+        shutil.rmtree(folder)
 
 
 def example(name, chip, folder):
@@ -163,12 +168,18 @@ def main():
     args.add_argument("names", nargs="*")
     args = args.parse_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    for name in args.names or MACHINES:
+    for name in args.names or [*MACHINES, "graft"]:
+        if name == "graft":
+            graft.main(check)
+            continue
         chip, model, prompt, ours, elf = one(name, args.tokens)
         if name == "cpu":
             example(name, chip, path(name))
+            hello = firmware("hello")
+            other = chip.prompt(hello), chip.trace(hello)[0]
+            batch(name, model, [(prompt, ours[:100]), other])
         if name in ("mix", "cpu"):
-            families(chip, prompt, ours, args.tokens)
+            families(chip, prompt, ours, args.tokens, decoded=200 if name == "mix" else 64)
         if name == "mix":
             short = prompt[:2] + prompt[-3:]  # a file of which one row is set
             alone, _ = stepwise(model, short, 100)

@@ -1,0 +1,131 @@
+"""A chip in front of a base model (`tapeout graft`), in the stock package. The base models are small, random, and made by the package itself.
+
+For every base: text without chip tokens (largest difference of logits, KL, beside the base's own noise: the same text in pieces and token by token);
+a run before, after and between text, token for token, by cached decode and in one forward, with the chip's recurrent state bit for bit that of the
+exported chip alone; and the logits of everything against the base model fed with the stand-in token instead of the run.
+"""
+import json
+import os
+import shutil
+
+import torch
+from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+
+from common import TAPEOUT, Chip, Clock, cache_name, feed, load, new_cache, path, recurrent, run
+
+SPEC = ("tests/hf/mix.ckt", "--vocab", "4096")
+# name: tied, dtype, hidden size of both together (0: the smallest), and how many times the base model's own noise the difference may be, 0: the same bits
+BASES = {
+    "tied": (True, "float32", 0, 4),
+    "untied": (False, "float32", 0, 4),
+    "untied-4x": (False, "float32", 768, 0),
+    "untied-bf16": (False, "bfloat16", 0, 300),  # every gain of the norms is rounded to bfloat16 once more: about 100 times the noise of other shapes
+    "tied-bf16-4x": (True, "bfloat16", 768, 0),
+}
+HIDDEN, VOCAB, TEXT, RUN = 192, 500, 120, 120
+
+
+def make_base(folder, tied, dtype):
+    """Linear, linear, linear, full; norms with gains, as trained ones have."""
+    torch.manual_seed(7)
+    config = Qwen3_5TextConfig(
+        vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=512, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
+        linear_num_key_heads=4, linear_num_value_heads=16, linear_key_head_dim=64, linear_value_head_dim=16, tie_word_embeddings=tied, eos_token_id=5)
+    model = Qwen3_5ForCausalLM(config)
+    for name, p in model.named_parameters():
+        if "layernorm" in name or name == "model.norm.weight":
+            p.data = 0.3 * torch.randn_like(p)
+        elif "embed" not in name and p.dim() == 2:
+            p.data *= 2  # so that the layers change what passes
+    model.to(dtype).save_pretrained(folder, max_shard_size="2MB")
+
+
+def logits(model, tokens):
+    with torch.no_grad():
+        return model(input_ids=torch.tensor([tokens]), use_cache=False).logits[0]
+
+
+def in_pieces(model, tokens, size):
+    cache, out = new_cache(model), []
+    with torch.no_grad():
+        for at in range(0, len(tokens), size):
+            out.append(model(input_ids=torch.tensor([tokens[at : at + size]]), use_cache=True, **{cache_name(model): cache}).logits[0])
+    return torch.cat(out)
+
+
+def distance(a, b):
+    """Largest difference, and mean KL of b from a in float64; b may have more tokens."""
+    n = a.shape[-1]
+    p, q = a.double().log_softmax(-1), b.double().log_softmax(-1)[..., :n]
+    return (a - b[..., :n]).abs().max().item(), (p.exp() * (p - q)).sum(-1).mean().item()
+
+
+def noise(base, tokens):
+    """The base model's own: the same tokens in pieces, or one at a time, against all at once."""
+    whole = logits(base, tokens)
+    return [distance(whole, in_pieces(base, tokens, n)) for n in (37, 1)]
+
+
+def text_only(check, name, base, grafted, text, bound):
+    got = logits(grafted, text)
+    far, apart = distance(logits(base, text), got)
+    most, kl = bound
+    check(name, f"text: largest difference {far:.2g}, KL {apart:.2g}", far <= most and apart <= kl,
+          "(the base model in pieces of 37: %.2g, %.2g; token by token: %.2g, %.2g)" % sum(noise(base, text), ()))
+    check(name, "text: no chip token has any probability", (got.float().softmax(-1)[:, VOCAB:].sum() == 0).item() and (got[:, VOCAB:].max() < -1e6).item())
+
+
+def decoded(check, name, grafted, alone, prompt, ours, first, layers, before, after):
+    """Cached decode between two texts, and what it leaves in the chip's layers."""
+    cache, half = new_cache(grafted), new_cache(alone)
+    feed(alone, half, prompt + ours)
+    feed(grafted, cache, before)
+    said = [feed(grafted, cache, [first + t for t in prompt])[0, -1].item()]
+    while len(said) < len(ours):
+        said.append(feed(grafted, cache, [said[-1]])[0, -1].item())
+    check(name, f"a run of {len(ours)} tokens between texts, by cached decode", [t - first for t in said] == ours)
+    feed(grafted, cache, [said[-1]] + after)
+    mine, theirs = recurrent(half), recurrent(cache)
+    check(name, f"... leaves the state of the chip alone, bit for bit ({layers} layers)", all(torch.equal(mine[i], theirs[i]) for i in range(layers)))
+
+
+def runs(check, name, base, grafted, alone, prompt, ours, note, text, bound):
+    first, layers = note["first_token"], note["chip_layers"] - 1
+    chip_tokens = [first + t for t in prompt + ours]
+    stand_in = [note["stand_in"]] * len(chip_tokens)
+    decoded(check, name, grafted, alone, prompt, ours, first, layers, text[:70], text[70:])
+    for what, before, after in (("before text", [], text), ("after text", text, []), ("between texts", text[:70], text[70:])):
+        whole = logits(grafted, before + chip_tokens + after)
+        at = len(before) + len(prompt) - 1
+        check(name, f"a run {what}, in one forward", whole[at : at + len(ours)].argmax(-1).tolist() == [first + t for t in ours])
+        expected = before + stand_in + after
+        far, apart = distance(logits(base, expected), whole[:, :VOCAB])  # of the base model's own tokens
+        most, kl = bound
+        check(name, f"... and the base model reads it as so many of its tokens: {far:.2g}, KL {apart:.2g}", far <= most and apart <= kl)
+
+
+def one(check, name, tied, dtype, hidden, times):
+    print(f"== graft {name}", flush=True)
+    base_folder, folder = path("graft-base"), path("graft-both")
+    for f in (base_folder, folder):
+        shutil.rmtree(f, ignore_errors=True)
+    make_base(base_folder, tied, getattr(torch, dtype))
+    chip = Chip("graft-mix", *SPEC, "--base", base_folder, *(["--hidden", hidden] if hidden else []))
+    print("  " + run(TAPEOUT, "graft", base_folder, chip.file, "-o", folder, "--shard", 20000000).stdout.decode().replace("\n", "\n  ").rstrip())
+    base, grafted, alone = load(base_folder), load(folder), load(chip.export())
+    note = json.load(open(os.path.join(folder, "config.json")))["tapeout"]
+    shifted = run(TAPEOUT, "prompt", chip.file, "--first", note["first_token"]).stdout.split()
+    prompt = chip.prompt()
+    check(name, "prompt --first", [int(t) for t in shifted] == [t + note["first_token"] for t in prompt])
+    ours = chip.trace(steps=RUN)[0][:RUN]
+    text = torch.randint(0, VOCAB, (TEXT,), generator=torch.Generator().manual_seed(3)).tolist()
+    own = noise(base, text)
+    bound = [times * max(n[i] for n in own) for i in (0, 1)]
+    text_only(check, name, base, grafted, text, bound)
+    runs(check, name, base, grafted, alone, prompt, ours, note, text, bound)
+
+
+def main(check):
+    for name, how in BASES.items():
+        with Clock(f"graft {name}"):
+            one(check, name, *how)
