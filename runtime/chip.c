@@ -259,9 +259,9 @@ static void read_netlist(Reader *r, Model *m)
 
 static void read_manifest(Reader *r, Model *m, const json_t *o)
 {
-    static const char *const dtypes[] = {"float32", "bfloat16"}, *const families[] = {"qwen3_5"};
+    static const char *const dtypes[] = {"float32", "bfloat16"}, *const families[] = {"qwen3_5", "qwen3_next", "qwen3_5_moe", "olmo_hybrid"};
     get_int(r, o, "manifest", "version", 1, 1);
-    get_word(r, o, "manifest", "family", families, 1);
+    get_word(r, o, "manifest", "family", families, sizeof families / sizeof *families);
     m->name = get_string(r, o, "manifest", "name");
     m->bf16 = get_word(r, o, "manifest", "dtype", dtypes, 2) == 1;
     const json_t *geo = get_object(r, o, "manifest", "geometry");
