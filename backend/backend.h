@@ -141,7 +141,10 @@ typedef struct {
 /* Write lanes of a port; the last may be narrower. */
 static inline unsigned port_lanes(const Port *q) { return (q->width + q->lane - 1) / q->lane; }
 
+enum { TAPS = 4 }; /* of the short convolution before keys and values: what is written may come from this token or the three before */
+
 /* ---- token protocol ---- */
+enum { MIN_PAYLOAD = 4, DEFAULT_PAYLOAD = 16, MAX_PAYLOAD = 24 }; /* bits: a vocabulary limit goes no lower; without one; a chip file has no wider kind */
 enum { TOK_ZERO = -1, TOK_ONE = -2 };
 typedef enum { ROLE_TRACE, ROLE_OUTPUT, ROLE_EXIT, ROLE_FAULT, ROLE_TAKE, ROLE_INPUT, ROLE_START, ROLE_LOAD } Role;
 extern const char *const role_name[];
@@ -170,9 +173,11 @@ typedef struct {
     Ref part[FIELD_PARTS]; /* what it says, from the low end: row index, lane mask, data, where they are said; 0: nothing */
     unsigned width, with_index, with_lanes; /* of all; of the index and the mask, 0: not said */
     bool data_tap;       /* the data are not in the token: the write port takes the previous pass's value */
+    unsigned payload;    /* bits per chunk */
     unsigned nchunks, *chunk_lo, *chunk_width; /* chunk 0 is the lowest; said low first, the tail's high first */
     unsigned nforms;     /* short forms: the bits above chunk 0 have one of these values */
     uint64_t form[4];
+    bool brief;          /* short forms but the last are for the end of a step only: half the rows */
     VEC(uint32_t) regs;  /* flags field: the states packed in it, low first (writes index list) */
     bool flags, loop;
     bool late;           /* decided last: outscores the fields after it rather than being ANDed into them */

@@ -25,8 +25,8 @@ static bool chip_options(const Model *m, BuildOptions *o, char **err)
     o->target = target ? target_find(target) : NULL;
     o->bf16 = m->bf16;
     o->payload = (unsigned)json_integer_value(json_object_get(p, "payload"));
-    o->vocab = 0;
-    if (!o->target || o->payload < 1 || o->payload > 20) return fail(err, "%s: made for a target that this compiler does not know", m->path);
+    o->vocab = (uint64_t)json_integer_value(json_object_get(p, "vocab_limit"));
+    if (!o->target || o->payload < 1 || o->payload > MAX_PAYLOAD) return fail(err, "%s: made for a target that this compiler does not know", m->path);
     return true;
 }
 

@@ -159,7 +159,7 @@ static json_t *loading(const Chip *c)
         if (x->field >= 0 && p->fields.data[x->field].tail) json_array_append_new(tail, json_integer(k));
     }
     json_t *o = json_pack("{s:i, s:i, s:i, s:i, s:i, s:o, s:o}", "first_kind", (int)p->load_kind, "chunks", (int)p->load_chunks, "chunk_bits",
-                          (int)p->payload, "index_bits", (int)p->load_index, "data_bits", (int)p->load_data, "groups", groups, "tail_kinds", tail);
+                          (int)p->load_payload, "index_bits", (int)p->load_index, "data_bits", (int)p->load_data, "groups", groups, "tail_kinds", tail);
     if (c->plan->canary_kind) json_object_set_new(o, "before", json_integer(p->kinds.data[c->plan->canary_kind].base));
     if (p->m->tail >= 0) json_object_set_new(o, "tail_state", json_integer(p->m->tail));
     return o;

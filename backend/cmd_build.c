@@ -6,8 +6,6 @@
 #include "prove.h"
 #include <string.h>
 
-enum { MAX_PAYLOAD = 24 }; /* the widest kind that a chip file may have */
-
 /* The target that a base model's folder asks for. */
 static const Target *target_of_base(const char *dir, uint64_t hidden, char **err)
 {

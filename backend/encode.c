@@ -61,7 +61,7 @@ static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more,
         return;
     }
     for (unsigned g = 0; g < x->nforms; g++)
-        if (said(p, s, x, x->chunk_width[0], x->width - x->chunk_width[0]) == x->form[g]) {
+        if (!(more && at_end_only(x, g)) && said(p, s, x, x->chunk_width[0], x->width - x->chunk_width[0]) == x->form[g]) {
             put(p, out, find(p, f, 0, (int)g, !more, false), said(p, s, x, 0, x->chunk_width[0]));
             return;
         }

@@ -158,7 +158,7 @@ static void stage_load(Pass *b)
     unsigned bits = p->load_index + p->load_data;
     b->load = xalloc(bits * sizeof(Lit) + 1);
     for (unsigned j = 0; j < p->load_chunks; j++) {
-        unsigned lo = j * p->payload, w = bits - lo < p->payload ? bits - lo : p->payload;
+        unsigned lo = j * p->load_payload, w = bits - lo < p->load_payload ? bits - lo : p->load_payload;
         Port q = {.kind = PORT_STAGE, .name = xfmt("stage load.%u", j), .width = w, .lane = w, .rows = 1, .written = true, .early = true};
         q.rgate = flag(b, "load", is_load, 0, 0);
         q.nen = 1;

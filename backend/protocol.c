@@ -128,24 +128,28 @@ static void tail_field(Protocol *p)
     add_field(p, f);
 }
 
-static void cut_chunks(Protocol *p, Field *f)
+static unsigned chunks_of(unsigned width, unsigned payload) { return width ? (width + payload - 1) / payload : 1; }
+
+static void cut_chunks(Field *f)
 {
-    bool emit = f->emit;
-    f->nchunks = f->width == 0 || emit ? 1 : (f->width + p->payload - 1) / p->payload;
+    f->nchunks = chunks_of(f->width, f->payload);
     f->chunk_lo = xalloc(f->nchunks * sizeof(unsigned));
     f->chunk_width = xalloc(f->nchunks * sizeof(unsigned));
     for (unsigned j = 0; j < f->nchunks; j++) {
-        f->chunk_lo[j] = j * p->payload;
+        f->chunk_lo[j] = j * f->payload;
         unsigned left = f->width - f->chunk_lo[j];
-        f->chunk_width[j] = !emit && left > p->payload ? p->payload : left;
+        f->chunk_width[j] = left > f->payload ? f->payload : left;
     }
 }
+
+static bool has_forms(const Field *f) { return !f->emit && !f->flags && !f->tail && !f->with_index && !f->with_lanes; }
 
 /* Upper bits that are common: none, all, and the upper part of the machine's first image address. */
 static void choose_forms(Protocol *p, Field *f)
 {
     const Circuit *c = p->m->c;
-    if (f->emit || f->flags || f->tail || f->with_index || f->with_lanes || f->nchunks < 2) return;
+    f->nforms = 0;
+    if (!has_forms(f) || f->nchunks < 2) return;
     unsigned up = f->width - f->chunk_width[0];
     f->form[f->nforms++] = 0;
     f->form[f->nforms++] = mask64(up);
@@ -177,10 +181,6 @@ static void collect_fields(Protocol *p)
         if (p->m->mode[c->writes.data[i].state] == MODE_FED && !p->packed[i]) write_field(p, i);
     if (loop) add_field(p, lf);
     if (p->m->tail >= 0) tail_field(p);
-    for (uint32_t i = 0; i < p->fields.n; i++) {
-        cut_chunks(p, &p->fields.data[i]);
-        choose_forms(p, &p->fields.data[i]);
-    }
 }
 
 /* ---- kinds ---- */
@@ -213,6 +213,8 @@ static Kind emit_kind(const Protocol *p, int fi)
     return k;
 }
 
+bool at_end_only(const Field *f, unsigned form) { return f->brief && form + 1 < f->nforms; }
+
 static bool has_later(const Protocol *p, int fi) { return (uint32_t)fi + 1 < p->fields.n; }
 
 static void field_kinds(Protocol *p, int fi)
@@ -225,7 +227,7 @@ static void field_kinds(Protocol *p, int fi)
         k.score = f->late ? CLASS_FLAGS : CLASS_FIELD;
         k.set = f->late ? SET_FLAGS : SET_FIELDS;
         for (unsigned g = 0; j == 0 && g < f->nforms; g++)
-            for (int more = 0; more <= has_later(p, fi); more++) {
+            for (int more = 0; more <= (has_later(p, fi) && !at_end_only(f, g)); more++) {
                 k.name = xfmt("%s.%s%s", base, g == 0 ? "zero" : g == 1 ? "ones" : "base", more ? ".more" : "");
                 k.form = (int)g;
                 k.last = !more;
@@ -278,14 +280,14 @@ static void load_kinds(Protocol *p)
     }
     if (!p->loads.n) return;
     unsigned bits = p->load_index + p->load_data;
-    p->load_chunks = (bits + p->payload - 1) / p->payload;
+    p->load_chunks = chunks_of(bits, p->load_payload);
     p->load_kind = p->kinds.n;
     for (unsigned j = 0; j + 1 < p->load_chunks; j++)
-        add_kind(p, (Kind){.name = xfmt("load.%u", j), .role = ROLE_LOAD, .width = p->payload, .field = -1, .chunk = (int)j, .form = -1});
+        add_kind(p, (Kind){.name = xfmt("load.%u", j), .role = ROLE_LOAD, .width = p->load_payload, .field = -1, .chunk = (int)j, .form = -1});
     for (uint32_t g = 0; g < p->loads.n; g++) {
         p->loads.data[g].kind = p->kinds.n;
         add_kind(p, (Kind){.name = xfmt("load %s", c->states.data[p->loads.data[g].states.data[0]].name), .role = ROLE_LOAD, .field = -1,
-                           .width = bits - (p->load_chunks - 1) * p->payload, .chunk = (int)p->load_chunks - 1, .form = -1});
+                           .width = bits - (p->load_chunks - 1) * p->load_payload, .chunk = (int)p->load_chunks - 1, .form = -1});
     }
 }
 
@@ -431,7 +433,7 @@ static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
         if (x->form >= 0) {
             Ref m = ir_and(c, emit, matches(c, f->part[0], f->chunk_width[0], f->width - f->chunk_width[0], f->form[x->form]));
             p->kind_ref[k] = ir_and(c, m, x->last ? last : ir_not(c, last));
-            rest = ir_and(c, rest, ir_not(c, m));
+            rest = ir_and(c, rest, ir_not(c, at_end_only(f, (unsigned)x->form) ? p->kind_ref[k] : m));
         } else if (f->tail) p->kind_ref[k] = emit;
         else if (x->hold) p->kind_ref[k] = ir_and(c, rest, ir_not(c, c->retire));
         else if (whole) {
@@ -515,20 +517,93 @@ bool protocol_has(const Protocol *p, bool (*is)(const Protocol *, const Kind *, 
     return false;
 }
 
+/* ---- bits per token ---- */
+
+/* The smallest chunks of a field: one where it is what it is, and the tail's must lie within the convolution. */
+static unsigned least_payload(const Field *f, unsigned most)
+{
+    if (f->emit || f->flags) return f->width ? f->width : 1;
+    unsigned tail = f->tail ? (f->width + TAPS - 1) / TAPS : 0;
+    return tail > MIN_PAYLOAD ? tail : MIN_PAYLOAD < most ? MIN_PAYLOAD : most;
+}
+
+/* Chunks, forms and kinds as the payloads are now. */
+static uint64_t try_payloads(Protocol *p)
+{
+    for (uint32_t i = 0; i < p->fields.n; i++) {
+        cut_chunks(&p->fields.data[i]);
+        choose_forms(p, &p->fields.data[i]);
+    }
+    p->kinds.n = p->loads.n = 0;
+    make_kinds(p);
+    return p->vocab;
+}
+
+/* Tokens that a value is expected to take, if its size is any with equal chance. */
+static double tokens_of(const Field *f, unsigned payload)
+{
+    double n = chunks_of(f->width, payload), fits = n > 1 && (has_forms(f) || f->tail) ? (double)payload / f->width : 0;
+    return fits + (1 - fits) * n;
+}
+
+/* What the payload `to` gains for field i (for the load records: i == fields.n). What is said with a row number is a memory's, and counts
+ * less than registers, records of a prompt hardly at all. */
+static double gain_of(const Protocol *p, uint32_t i, unsigned to)
+{
+    Field load = {.width = p->load_index + p->load_data, .payload = p->load_payload, .with_index = 1};
+    const Field *f = i < p->fields.n ? &p->fields.data[i] : &load;
+    double weight = i == p->fields.n ? 1 : f->with_index ? 2 : f->tail ? 8 : 32;
+    bool fewer = chunks_of(f->width, to) < chunks_of(f->width, to - 1);
+    if (f->emit || f->flags || to > f->width || !(fewer || to == f->payload + 1)) return 0;
+    return weight * (tokens_of(f, f->payload) - tokens_of(f, to));
+}
+
+static unsigned *payload_of(Protocol *p, uint32_t i) { return i < p->fields.n ? &p->fields.data[i].payload : &p->load_payload; }
+
+/* From the smallest payloads on, always the step that gains most per row of the vocabulary, while there is room. */
+static bool spend_some(Protocol *p, uint64_t limit)
+{
+    uint64_t now = try_payloads(p);
+    unsigned *best = NULL, best_to = 0;
+    double most = 0;
+    for (uint32_t i = 0; i <= p->fields.n; i++)
+        for (unsigned *w = payload_of(p, i), old = *w, to = old + 1; to <= p->payload; to++) {
+            double gain = gain_of(p, i, to);
+            if (gain <= 0) continue;
+            *w = to;
+            uint64_t rows = try_payloads(p);
+            *w = old;
+            double rate = rows > now ? gain / (double)(rows - now) : gain;
+            if (rows <= limit && rate > most) most = rate, best = w, best_to = to;
+        }
+    if (best) *best = best_to;
+    try_payloads(p);
+    return best;
+}
+
+static void set_payloads(Protocol *p, bool least)
+{
+    for (uint32_t i = 0; i < p->fields.n; i++) {
+        unsigned low = least_payload(&p->fields.data[i], p->payload);
+        p->fields.data[i].payload = least || low > p->payload ? low : p->payload;
+    }
+    p->load_payload = least && p->payload > MIN_PAYLOAD ? MIN_PAYLOAD : p->payload;
+}
+
 Protocol *protocol_derive(Modes *m, const BuildOptions *o)
 {
-    Protocol *p = NULL;
-    unsigned first = o->payload ? o->payload : 16;
-    for (unsigned w = first; w >= 4; w--) {
-        p = xalloc(sizeof *p);
-        p->m = m;
-        p->options = o;
-        p->payload = w;
-        p->group_rows = o->target->dk;
-        p->packed = xalloc(m->c->writes.n + 1);
-        collect_fields(p);
-        make_kinds(p);
-        if (!o->vocab || p->vocab <= o->vocab || o->payload) break;
+    Protocol *p = xalloc(sizeof *p);
+    p->m = m;
+    p->options = o;
+    p->payload = o->payload ? o->payload : DEFAULT_PAYLOAD;
+    p->group_rows = o->target->dk;
+    p->packed = xalloc(m->c->writes.n + 1);
+    collect_fields(p);
+    set_payloads(p, false);
+    if (try_payloads(p) > o->vocab && o->vocab) {
+        set_payloads(p, true);
+        for (uint32_t i = 0; i < p->fields.n; i++) p->fields.data[i].brief = true;
+        while (spend_some(p, o->vocab)) {}
     }
     conditions(p);
     return p;

@@ -15,14 +15,14 @@ typedef struct {
 typedef struct Protocol {
     Modes *m;
     const BuildOptions *options;
-    unsigned payload;        /* bits per token of a field */
+    unsigned payload;        /* most bits per token of a field or of a load record */
     uint32_t group_rows;     /* rows that one key addresses: larger elements need their write address early */
     VEC(Field) fields;
     uint32_t first_normal, first_field; /* fields before first_normal end the run; before first_field: emits */
     VEC(Kind) kinds;
     uint64_t vocab;
     /* loading: records of row number (low) and data, in chunks; the last chunk's kind says which elements are meant */
-    unsigned load_index, load_data, load_chunks;
+    unsigned load_index, load_data, load_chunks, load_payload;
     VEC(LoadGroup) loads;
     uint32_t load_kind;      /* of chunk 0; the others follow */
     bool *packed;            /* per write: in a packed field */
@@ -35,6 +35,8 @@ typedef struct Protocol {
 
 /* Fields, kinds and conditions. Adds ops to m->c; m must be decided (modes_choose). */
 Protocol *protocol_derive(Modes *m, const BuildOptions *o);
+/* Is the short form only for the end of a step? */
+bool at_end_only(const Field *f, unsigned form);
 /* The token channel that is 1 for the kinds that `is` accepts; channels of one name are one. */
 uint32_t protocol_channel(Protocol *p, const char *name, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b);
 bool protocol_has(const Protocol *p, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b);

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TAPS = 4 };
-
 typedef struct {
     uint64_t *row;      /* the port's rows */
     int64_t *hist;      /* TAPS rows of the values that a conv tap may see: address bits, lane keys, data bits, latch flags */

@@ -74,6 +74,9 @@ static void send_group(Loader *l, const json_t *group)
     }
 }
 
+static const ChipKind *tail_kind(const Loader *l, const json_t *kinds, size_t i) { return &l->m->kind[json_integer_value(json_array_get(kinds, i))]; }
+
+/* The start, or the tail register's own tokens, top chunk first. */
 static void send_tail(Loader *l)
 {
     const json_t *kinds = json_object_get(l->load, "tail_kinds");
@@ -83,9 +86,12 @@ static void send_tail(Loader *l)
         return;
     }
     uint64_t v = initial(l, &l->m->state[number(l->load, "tail_state")], 0);
+    uint32_t below = 0; /* bits of the chunks that follow */
+    for (size_t i = 0; i < n; i++) below += tail_kind(l, kinds, i)->width;
     for (size_t i = 0; i < n; i++) {
-        const ChipKind *k = &l->m->kind[json_integer_value(json_array_get(kinds, i))];
-        vec_push(l->out, k->base + (uint32_t)(v >> (n - 1 - i) * l->chunk_bits & mask64(k->width)));
+        const ChipKind *k = tail_kind(l, kinds, i);
+        below -= k->width;
+        vec_push(l->out, k->base + (uint32_t)((below < 64 ? v >> below : 0) & mask64(k->width)));
     }
 }
 

@@ -231,7 +231,7 @@ static void test_seed(uint64_t seed, bool show)
     bool bf16 = seed % 4 == 3, dense = seed % 5 == 0 || show;
     Bench b = {0};
     if (show) circuit_print(c, stdout);
-    BuildOptions o = { .target = target_find(target_of(seed)), .bf16 = bf16 };
+    BuildOptions o = { .target = target_find(target_of(seed)), .bf16 = bf16, .vocab = seed % 7 == 6 ? 6000 : 0 };
     b.build = build_machine(circuit_optimize(c), &o);
     if (show && b.build.error) printf("refused: %s\n", b.build.error);
     if (b.build.error) {
