@@ -162,8 +162,8 @@ static void emit_mlp(Chip *c, unsigned l)
         chip_form(c, up, u, x->up, 1);
         for (uint32_t i = 0; i < x->out.n; i++) chip_put(c, down, x->out.data[i].ch, u, x->out.data[i].coef / GATE);
     }
-    c->unit_lines[l] = xalloc((m ? m->units.n : 0) * sizeof(uint32_t) + 1);
-    for (uint32_t u = 0; m && u < m->units.n; u++) c->unit_lines[l][u] = m->units.data[u].span.line;
+    c->unit_spans[l] = xalloc((m ? m->units.n : 0) * sizeof(Span) + 1);
+    for (uint32_t u = 0; m && u < m->units.n; u++) c->unit_spans[l][u] = m->units.data[u].span;
 }
 
 /* ---- vocabulary ---- */
@@ -309,7 +309,7 @@ Chip *blocks_make(const Plan *p, const char *netlist)
     *c = (Chip){.plan = p, .target = p->opt->target, .bf16 = p->opt->bf16, .netlist = netlist};
     choose_geometry(c);
     if (c->error) return c;
-    c->unit_lines = xalloc(c->layers * sizeof *c->unit_lines);
+    c->unit_spans = xalloc(c->layers * sizeof *c->unit_spans);
     emit_embedding(c);
     for (unsigned l = 0; l < c->layers; l++) {
         if (chip_is_attention(c, l)) emit_attention(c, l);

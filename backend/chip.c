@@ -12,7 +12,7 @@ typedef struct {
     const char *name, *dtype;
     uint64_t n, bytes;
     const Weights *from; /* rows, cols or values of this one */
-    char part;          /* 'r', 'c', 'v'; 'n' netlist, 'l' unit lines */
+    char part;          /* 'r', 'c', 'v'; 'n' netlist, 'l' unit lines, 'f' unit files */
     unsigned layer;
 } Slab;
 
@@ -24,6 +24,17 @@ typedef struct {
 static void slab(File *f, const char *name, const char *dtype, unsigned size, uint64_t n, const Weights *from, char part, unsigned layer)
 {
     vec_push(&f->slabs, ((Slab){name, dtype, n, n * size, from, part, layer}));
+}
+
+/* Sources are numbered from 1, the root first; 0 is none. */
+static uint32_t file_index(Span s) { return s.file ? s.file - 1 : 0; }
+
+/* Some unit of the layer comes from an imported file. */
+static bool imported(const Chip *c, unsigned l)
+{
+    bool any = false;
+    for (uint32_t u = 0; u < c->plan->mlp[l].units.n; u++) any |= file_index(c->unit_spans[l][u]) != 0;
+    return any;
 }
 
 static void list_slabs(File *f)
@@ -38,6 +49,8 @@ static void list_slabs(File *f)
     }
     for (unsigned l = 0; l + 1 < c->layers; l++)
         if (c->plan->mlp[l].units.n) slab(f, xfmt("debug.layers.%u.unit_line", l), "I32", 4, c->plan->mlp[l].units.n, NULL, 'l', l);
+    for (unsigned l = 0; l + 1 < c->layers; l++)
+        if (imported(c, l)) slab(f, xfmt("debug.layers.%u.unit_file", l), "I32", 4, c->plan->mlp[l].units.n, NULL, 'f', l);
     for (uint32_t i = 0; c->bf16 && i < c->tensors.n; i++) {
         const Weights *t = &c->tensors.data[i];
         if (t->nz.n) slab(f, xfmt("%s.values", t->name), "BF16", 2, t->nz.n, t, 'v', 0);
@@ -129,6 +142,7 @@ static json_t *states(const Chip *c)
                               (int)st->width, "rows", (json_int_t)st->rows, "lane", (int)st->lane, "base", (json_int_t)st->base, "init",
                               init_name[st->init], "row_init", rows, "init_shift", (int)st->init_shift);
         if (st->span.line) json_object_set_new(o, "line", json_integer(st->span.line));
+        if (file_index(st->span)) json_object_set_new(o, "file", json_integer(file_index(st->span)));
         if (st->symbol) json_object_set_new(o, "symbol", json_string(st->symbol));
         if (st->has_hard) json_object_set_new(o, "hard", json_pack("[I, I]", (json_int_t)st->hard_row, (json_int_t)st->hard_value));
         json_object_set_new(o, "copies", copies);
@@ -168,6 +182,10 @@ static json_t *loading(const Chip *c)
 static char *manifest(const Chip *c)
 {
     json_t *pch = json_array(), *pv = json_array(), *src = json_array();
+    for (uint32_t i = 1; i <= source_count(); i++) { /* without folders: the same source gives the same bytes wherever it lies */
+        const char *name = source_name(i), *slash = strrchr(name, '/');
+        json_array_append_new(src, json_string(slash ? slash + 1 : name));
+    }
     for (unsigned i = 0; i < c->npilots; i++) {
         json_array_append_new(pch, json_integer(c->pilot_ch[i]));
         json_array_append_new(pv, json_integer(c->pilot_value[i]));
@@ -206,13 +224,14 @@ static char *header(const File *f)
 static bool write_slab(const File *f, const Slab *s, FILE *out)
 {
     if (s->part == 'n') return fwrite(f->c->netlist, 1, s->bytes, out) == s->bytes;
-    if (s->part == 'l') return fwrite(f->c->unit_lines[s->layer], 1, s->bytes, out) == s->bytes;
     bool half = s->part == 'v' && f->c->bf16;
     uint8_t *buf = xrealloc(NULL, s->bytes);
     for (uint64_t i = 0; i < s->n; i++) {
-        const Nz *z = &s->from->nz.data[i];
-        uint32_t u = s->part == 'r' ? z->row : z->col;
-        if (s->part == 'v') memcpy(&u, &z->v, 4);
+        uint32_t u;
+        if (s->part == 'l') u = f->c->unit_spans[s->layer][i].line;
+        else if (s->part == 'f') u = file_index(f->c->unit_spans[s->layer][i]);
+        else if (s->part == 'v') memcpy(&u, &s->from->nz.data[i].v, 4);
+        else u = s->part == 'r' ? s->from->nz.data[i].row : s->from->nz.data[i].col;
         if (half) u >>= 16;
         for (unsigned k = 0; k < (half ? 2u : 4u); k++) buf[i * (half ? 2 : 4) + k] = (uint8_t)(u >> 8 * k);
     }

@@ -59,7 +59,7 @@ typedef struct Chip {
     unsigned max_width;     /* W of the factored vocabulary */
     VEC(Weights) tensors;
     VEC(CopyPiece) pieces;
-    uint32_t **unit_lines;  /* per layer */
+    Span **unit_spans;      /* per layer: where each unit comes from */
     const char *netlist;    /* text form of the step */
     const char *error;      /* why the target cannot hold the machine, NULL: it can */
     uint64_t nonzeros;      /* without vocabulary */

@@ -62,7 +62,7 @@ static bool proved(const char *file, void *ctx)
     Model *m = model_open(file, &err);
     if (!m) return v->chip->error = xfmt("the chip cannot be read back: %s", err), false;
     bool ok = prove_run(m, NULL, NULL, &p);
-    if (!ok) v->chip->error = xfmt("%s%s: not proved exact: %s", v->source, p.line ? xfmt(":%u", p.line) : "", p.refusal);
+    if (!ok) v->chip->error = xfmt("%s%s: not proved exact: %s", p.file ? p.file : v->source, p.line ? xfmt(":%u", p.line) : "", p.refusal);
     v->worst = p.worst, v->assumptions = p.assumptions;
     proof_free(&p);
     model_close(m);

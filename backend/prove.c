@@ -1,5 +1,6 @@
 /* prove.c: the proof's way through the model, the norms, and the report. */
 #include "prove_priv.h"
+#include <jansson.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -27,13 +28,25 @@ void note(Prover *p, const char *fmt, ...)
 
 static const char *const margin_name[M_KINDS] = {"norm", "exact sum", "rounding", "gate on", "gate off", "beta", "key", "cell", "read", "decay", "logit"};
 
-static const char *place(const Margin *x)
+static const char *source(const Prover *p, uint32_t place)
+{
+    const char *s = json_string_value(json_array_get(json_object_get(p->m->manifest, "sources"), place >> FILE_SHIFT));
+    return s ? s : "line";
+}
+
+/* Where in the chip. */
+static const char *spot(const Margin *x)
 {
     static char s[160];
     int n = x->layer < 0 ? 0 : snprintf(s, sizeof s, "layer %d: ", x->layer);
-    n += snprintf(s + n, sizeof s - (size_t)n, "%s %u", x->tensor, x->row);
-    if (x->line) snprintf(s + n, sizeof s - (size_t)n, " (line %u)", x->line);
+    snprintf(s + n, sizeof s - (size_t)n, "%s %u", x->tensor, x->row);
     return s;
+}
+
+/* Where in the circuit: before or after the rest of a text. */
+static void print_place(const Prover *p, FILE *f, const char *before, uint32_t place, const char *after)
+{
+    if (place) fprintf(f, "%s%s:%u%s", before, source(p, place), place & ((1u << FILE_SHIFT) - 1), after);
 }
 
 /* The worst of its kind, tensor and layer: the latest classes are the likely ones. */
@@ -58,7 +71,7 @@ bool margin(Prover *p, MarginKind kind, double ratio, const char *tensor, uint32
     p->bins[kind][b]++;
     if (ratio > 1) return true;
     p->line = x.line;
-    return refuse(p, "%s: %s margin is %.3g", place(&x), margin_name[kind], ratio - 1);
+    return refuse(p, "%s: %s margin is %.3g", spot(&x), margin_name[kind], ratio - 1);
 }
 
 /* ---- norms ---- */
@@ -89,17 +102,25 @@ bool prove_norm(Prover *p, const char *name)
 }
 
 /* ---- the pass ---- */
-static void layer_lines(Prover *p, uint32_t layer)
+static const int32_t *debug_column(Prover *p, uint32_t layer, const char *what, uint32_t *n)
 {
     char name[64];
-    snprintf(name, sizeof name, "debug.layers.%u.unit_line", layer);
+    snprintf(name, sizeof name, "debug.layers.%u.%s", layer, what);
     const StTensor *t = st_find(p->m->file, name);
-    p->nlines = 0;
-    if (!t || t->dtype != ST_I32 || t->ndim != 1) return;
+    *n = 0;
+    if (!t || t->dtype != ST_I32 || t->ndim != 1) return NULL;
     int32_t *copy = pool_alloc(p->pool, t->size);
     memcpy(copy, t->data, t->size);
-    p->lines = copy;
-    p->nlines = (uint32_t)t->shape[0];
+    *n = (uint32_t)t->shape[0];
+    return copy;
+}
+
+static void layer_lines(Prover *p, uint32_t layer)
+{
+    uint32_t n;
+    p->lines = debug_column(p, layer, "unit_line", &p->nlines);
+    p->files = debug_column(p, layer, "unit_file", &n);
+    if (n < p->nlines) p->files = NULL;
 }
 
 static void save_bands(Prover *p, int stage)
@@ -161,7 +182,9 @@ static void worst_twenty(const Prover *p, FILE *f)
     fprintf(f, "worst margins (one per kind and tensor of a layer):\n");
     for (uint32_t i = 0; i < p->margins.n && i < 20; i++) {
         const Margin *m = &p->margins.data[i];
-        fprintf(f, "  %10.4g  %-10s %s\n", m->ratio - 1, margin_name[m->kind], place(m));
+        fprintf(f, "  %10.4g  %-10s %s", m->ratio - 1, margin_name[m->kind], spot(m));
+        print_place(p, f, " (", m->line, ")");
+        fputc('\n', f);
     }
 }
 
@@ -183,8 +206,11 @@ static void report(Prover *p, FILE *f)
     fprintf(f, "case splits: %llu; sums of gates that are no bits: %u\n", (unsigned long long)solver_nodes(p->s), p->wide);
     fprintf(f, "assumptions beyond numerics.md: %u\n", p->notes.n);
     for (uint32_t i = 0; i < p->notes.n; i++) fprintf(f, "  %s\n", p->notes.data[i]);
-    if (p->refusal) fprintf(f, "verdict: REFUSED: %s\n", p->refusal);
-    else fprintf(f, "verdict: exact (worst margin %.4g)\n", p->margins.n ? p->margins.data[0].ratio - 1 : INFINITY);
+    if (p->refusal) {
+        fputs("verdict: REFUSED: ", f);
+        print_place(p, f, "", p->refusal_line, ": ");
+        fprintf(f, "%s\n", p->refusal);
+    } else fprintf(f, "verdict: exact (worst margin %.4g)\n", p->margins.n ? p->margins.data[0].ratio - 1 : INFINITY);
 }
 
 static void *big(Prover *p, size_t size) { return pool_array(p->pool, p->g->hidden, size); }
@@ -204,7 +230,8 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
     if (!pass(&p) && !p.refusal) die("a refusal without a reason");
     if (p.margins.n) qsort(p.margins.data, p.margins.n, sizeof *p.margins.data, by_ratio);
     if (out) report(&p, out);
-    *proof = (Proof){.exact = !p.refusal, .worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY, .refusal = p.refusal, .line = p.refusal_line, .assumptions = p.notes.n, .bands = p.bands, .cells = p.cells};
+    *proof = (Proof){.exact = !p.refusal, .worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY, .refusal = p.refusal, .line = p.refusal_line & ((1u << FILE_SHIFT) - 1), .assumptions = p.notes.n, .bands = p.bands, .cells = p.cells};
+    if (p.refusal_line >> FILE_SHIFT) proof->file = xstrdup(source(&p, p.refusal_line));
     free(p.margins.data), free(p.notes.data), free(p.counts.data), free(p.pairs.data), free(p.first_pair.data);
     solver_free(p.s);
     pool_free(p.pool);
@@ -213,7 +240,7 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
 
 void proof_free(Proof *p)
 {
-    free((char *)p->refusal);
+    free((char *)p->refusal), free((char *)p->file);
     free(p->bands), free(p->cells);
 }
 

@@ -30,7 +30,8 @@ typedef struct {
     double worst;         /* the smallest margin: how much larger than needed the decisive quantity is, less 1 */
     const char *refusal;  /* why it is not exact, NULL when it is; malloc'd */
     unsigned assumptions; /* what the verdict assumes of the arithmetic beyond numerics.md: the report lists them */
-    uint32_t line;        /* of the circuit, that the refusal is about; 0: of none */
+    const char *file;     /* what the refusal is about: an imported source, NULL: the root; malloc'd */
+    uint32_t line;        /* ... and its line; 0: of none */
     /* bands[(2 * layer + (after the MLP)) + 1][channel], the embedding's first: [2 * layers + 1][hidden]; malloc'd, NULL unless asked for */
     Band *bands;
     CellBand *cells;      /* [layers][nv][dv]; likewise */

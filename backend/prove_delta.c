@@ -244,7 +244,7 @@ static void install_piece(Prover *p, Installed *map, const ChipState *s, const P
         for (uint32_t h = 0; h < c->nhead; h++) {
             Installed *x = &map[base + c->heads[h]];
             x->any = true;
-            if (!p->head_line[base + c->heads[h]]) p->head_line[base + c->heads[h]] = s->line;
+            if (!p->head_line[base + c->heads[h]]) p->head_line[base + c->heads[h]] = place_of(s->file, s->line);
             x->always = s->rows == 1;
             if (rows > x->rows) x->rows = rows;
         }

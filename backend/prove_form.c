@@ -501,7 +501,7 @@ bool sum_end(Prover *p, Sum *x, const char *name, Var *v)
     Table *table = xrealloc(NULL, (x->table.n + 1) * sizeof *table);
     uint32_t nlin, ntable;
     bool ok = finish_lin(x, lin, &nlin) && finish_tables(p, x, table, &ntable);
-    if (!ok) refuse(p, "layer %d: %s: channel %u (line %u): what is added is no integer", p->layer, name, x->ch, x->line);
+    if (!ok) refuse(p, "layer %d: %s: channel %u: what is added is no integer", p->layer, name, x->ch);
     else *v = solver_def(p->s, (int32_t)x->k, lin, nlin, table, ntable);
     free(lin), free(table);
     if (!ok) return false;

@@ -17,7 +17,7 @@ typedef struct {
     bool used;
 } UnitInfo;
 
-static uint32_t line_of(const Prover *p, uint32_t u) { return u < p->nlines ? (uint32_t)p->lines[u] : 0; }
+static uint32_t line_of(const Prover *p, uint32_t u) { return u < p->nlines ? place_of(p->files ? (uint32_t)p->files[u] : 0, (uint32_t)p->lines[u]) : 0; }
 
 /* The gate's values, one by one: where they lie, and whether they are numbers of the dtype where they matter. */
 static bool gate_values(Prover *p, const UnitInfo *x, uint32_t u, double *top)
@@ -30,7 +30,7 @@ static bool gate_values(Prover *p, const UnitInfo *x, uint32_t u, double *top)
         if (pre > 0) {
             on = pre < on ? pre : on;
             *top = pre > *top ? pre : *top;
-            if (!holds(p->bf16, pre)) return refuse(p, "layer %d: mlp.gate_proj row %u (line %u): %g is rounded", p->layer, u, line_of(p, u), pre);
+            if (!holds(p->bf16, pre)) return refuse(p, "layer %d: mlp.gate_proj row %u: %g is rounded", p->layer, u, pre);
         } else if (pre < 0) off = -pre < off ? -pre : off;
     }
     if (!v) return false;

@@ -93,7 +93,7 @@ typedef struct {
     MarginKind kind;
     int layer;          /* -1: vocabulary */
     const char *tensor; /* or what */
-    uint32_t row, line;
+    uint32_t row, line; /* a line as place_of makes it */
 } Margin;
 
 /* ---- forms: a row of a projection over the normalised stream ---- */
@@ -148,7 +148,7 @@ typedef struct Prover {
     VEC(uint32_t) first_pair; /* per variable: index + 1 */
     int layer;
     uint32_t line;        /* of the circuit, that the proof is at; 0: of none */
-    const int32_t *lines; /* of this layer's MLP units */
+    const int32_t *lines, *files; /* of this layer's MLP units; files may be NULL */
     uint32_t nlines;
     uint32_t *head_line;  /* [nv] line of a state that this layer's value head holds, 0: none */
     /* results */
@@ -162,6 +162,10 @@ typedef struct Prover {
     CellBand *cells;
     FILE *report;
 } Prover;
+
+/* A line of a source as one number, 0: none. */
+enum { FILE_SHIFT = 20 };
+static inline uint32_t place_of(uint32_t file, uint32_t line) { return line ? file << FILE_SHIFT | line : 0; }
 
 /* Records the first reason; always false. */
 bool refuse(Prover *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

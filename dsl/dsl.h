@@ -17,8 +17,6 @@ typedef __int128 Big;
 /* ---- diag.c: sources, and the only printer of errors ---- */
 /* Registers a source text; its number goes into Span.file. The text must end with a NUL at text[len]. */
 uint32_t source_add(const char *name, const char *text, size_t len);
-uint32_t source_count(void);             /* sources are numbered 1..source_count() */
-const char *source_name(uint32_t file);
 const char *source_text(uint32_t file, size_t *len);
 /* Prints `file:line:col: error: text`, the source line and a caret; counts. Quiet after MAX_ERRORS. */
 void error_at(Span at, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

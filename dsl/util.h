@@ -14,6 +14,9 @@
 typedef struct {
     uint32_t file, line, col, len;
 } Span;
+/* diag.c: Span.file is 1..source_count(), the root first; 0: none. The name as it was given. */
+uint32_t source_count(void);
+const char *source_name(uint32_t file);
 
 /* Zeroed memory that is never freed; aborts when the system has none. */
 void *xalloc(size_t bytes);

@@ -123,7 +123,7 @@ typedef struct {
     const char *name;
     StateKind kind;
     uint32_t width, rows, lane;
-    uint32_t line; /* of the circuit; 0: not known */
+    uint32_t file, line; /* of the circuit: file is an index in the manifest's sources; line 0: not known */
     uint64_t base;
     InitKind init;
     uint64_t *row_init;

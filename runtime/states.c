@@ -170,6 +170,7 @@ static void read_state(Reader *r, Model *m, ChipState *s, const json_t *o)
     s->rows = (uint32_t)get_int(r, o, s->name, "rows", 1, 1 << 28);
     s->lane = (uint32_t)get_int(r, o, s->name, "lane", 1, s->width);
     s->line = json_object_get(o, "line") ? (uint32_t)get_int(r, o, s->name, "line", 0, INT32_MAX) : 0;
+    s->file = json_object_get(o, "file") ? (uint32_t)get_int(r, o, s->name, "file", 0, INT32_MAX) : 0;
     s->base = json_object_get(o, "base") ? json_to_u64(r, json_object_get(o, "base"), s->name, "base", 64) : 0;
     read_init(r, s, o);
     read_hard(r, s, o);

@@ -3,4 +3,4 @@
 cmp "$tmp/a.chip" "$CHIP" || exit 1
 "$TAPEOUT" build -q tests/machines/count.ckt -t qwen3.5-4b --dtype f32 --no-prove -o "$tmp/c.chip" || exit 1
 "$TAPEOUT" prove "$tmp/c.chip" >"$tmp/proof" && exit 1
-grep -q "^verdict: REFUSED: layer 0: value head 0 lane 0: 7 reads as 7.00000048$" "$tmp/proof"
+grep -q "^verdict: REFUSED: count.ckt:3: layer 0: value head 0 lane 0: 7 reads as 7.00000048$" "$tmp/proof"
