@@ -1,4 +1,4 @@
-/* freerun.c: `freerun CHIP FIRMWARE.elf [--steps N] [--every K]`: the sparse back end beside the golden interpreter for hundreds of
+/* freerun.c: `freerun CHIP FIRMWARE.elf [--steps N] [--every K] [--seconds S]`: the sparse back end beside the golden interpreter for hundreds of
  * millions of instructions. Every K steps of the machine (default 10,000) pc and all registers are compared, at the end all of RAM; console
  * output is counted and folded on both sides. The chip runs as `tapeout run` does, in bursts, nothing looks at its tokens.
  *
@@ -122,12 +122,17 @@ static unsigned compare_stop(Reference *r, const StopInfo *stop)
 }
 
 /* ---- running ---- */
-/* To `limit` steps or the program's end; the number of differences. */
-static unsigned run_both(Reference *r, Chip *c, uint64_t limit, uint64_t every, uint64_t *compared)
+typedef struct {
+    uint64_t steps, every, seconds; /* seconds 0: no limit */
+} Limits;
+
+/* To the limits or the program's end; the number of differences. */
+static unsigned run_both(Reference *r, Chip *c, const Limits *l, uint64_t *compared)
 {
+    double start = now();
     for (StopInfo stop = { .why = STOP_STEPS }; stop.why == STOP_STEPS;) {
-        uint64_t target = machine_steps(c->mc) + every;
-        if (target > limit) target = limit;
+        uint64_t target = machine_steps(c->mc) + l->every;
+        if (target > l->steps) target = l->steps;
         stop = machine_run(c->mc, &(LoopOptions){ .max_steps = target, .out = c->out });
         while (r->g->state == GOLDEN_RUNNING && r->steps < machine_steps(c->mc)) reference_step(r);
         if (stop.why != STOP_STEPS) return compare_stop(r, &stop) + compare_ram(r, c);
@@ -135,7 +140,7 @@ static unsigned run_both(Reference *r, Chip *c, uint64_t limit, uint64_t every, 
         unsigned wrong = compare_registers(r, c);
         ++*compared;
         if (wrong) return wrong;
-        if (target == limit) {
+        if (target == l->steps || (l->seconds && now() - start >= (double)l->seconds)) {
             reference_step(r); /* whose stores need no token, so that they have happened */
             return compare_ram(r, c);
         }
@@ -163,14 +168,16 @@ static bool open_both(Reference *r, Chip *c, const char *chip, const char *elf, 
 
 int main(int argc, char **argv)
 {
-    uint64_t limit = UINT64_MAX, every = 10000, compared = 0;
+    Limits l = { UINT64_MAX, 10000, 0 };
+    uint64_t compared = 0;
     for (int i = 3; i + 1 < argc; i += 2) {
-        if (!strcmp(argv[i], "--steps")) limit = strtoull(argv[i + 1], NULL, 0);
-        else if (!strcmp(argv[i], "--every")) every = strtoull(argv[i + 1], NULL, 0);
-        else every = 0;
+        if (!strcmp(argv[i], "--steps")) l.steps = strtoull(argv[i + 1], NULL, 0);
+        else if (!strcmp(argv[i], "--every")) l.every = strtoull(argv[i + 1], NULL, 0);
+        else if (!strcmp(argv[i], "--seconds")) l.seconds = strtoull(argv[i + 1], NULL, 0);
+        else l.every = 0;
     }
-    if (argc < 3 || argc % 2 == 0 || !limit || !every) {
-        fputs("usage: freerun CHIP FIRMWARE.elf [--steps N] [--every K]\n", stderr);
+    if (argc < 3 || argc % 2 == 0 || !l.steps || !l.every) {
+        fputs("usage: freerun CHIP FIRMWARE.elf [--steps N] [--every K] [--seconds S]\n", stderr);
         return 2;
     }
     Reference r;
@@ -181,7 +188,7 @@ int main(int argc, char **argv)
         return 1;
     }
     double start = now();
-    unsigned wrong = run_both(&r, &c, limit, every, &compared);
+    unsigned wrong = run_both(&r, &c, &l, &compared);
     wrong += compare_console(&r, &c);
     double seconds = now() - start;
     printf("steps: %llu\ntokens: %llu\ntraps: %llu\ncompared: %llu\nseconds: %.1f\nsteps_per_second: %.0f\nmismatches: %u\n",

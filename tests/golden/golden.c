@@ -62,6 +62,8 @@ const char *golden_fault_name(uint32_t code)
         [FAULT_STORE_ACCESS] = "store access outside memory",
         [FAULT_ECALL] = "environment call",
     };
+    if (code == (uint32_t)FAULT_SOFTWARE_IRQ) return "software interrupt without a handler";
+    if (code == (uint32_t)FAULT_TIMER_IRQ) return "timer interrupt without a handler";
     return code < sizeof names / sizeof *names && names[code] ? names[code] : "unknown fault";
 }
 
@@ -69,7 +71,7 @@ void golden_fault(Golden *g, GoldenFault code, uint32_t tval)
 {
     if (g->state != GOLDEN_RUNNING) return;
     g->state = GOLDEN_FAULT;
-    g->code = code;
+    g->code = (uint32_t)code;
     g->tval = tval;
 }
 
@@ -227,7 +229,7 @@ static bool take_fault(Golden *g)
 /* One step; false when the machine has stopped. The pc stays on an instruction that ends the run by a fault. */
 static inline bool step(Golden *g)
 {
-    if (g->csr.enabled && golden_interrupt(g)) return true;
+    if (g->csr.enabled && golden_interrupt(g)) return take_fault(g);
     uint32_t off = g->pc - (uint32_t)GOLDEN_RAM_BASE;
     if (off >= g->ram_size) {
         golden_fault(g, FAULT_FETCH_ACCESS, g->pc);

@@ -35,6 +35,8 @@ typedef enum {
     FAULT_STORE_MISALIGNED = 6,
     FAULT_STORE_ACCESS = 7,
     FAULT_ECALL = 11,
+    FAULT_SOFTWARE_IRQ = -0x7ffffffd, /* 0x80000003 and 0x80000007: interrupts that find no handler */
+    FAULT_TIMER_IRQ = -0x7ffffff9,
 } GoldenFault;
 
 typedef enum { GOLDEN_RUNNING, GOLDEN_EXIT, GOLDEN_FAULT } GoldenState;
@@ -132,7 +134,7 @@ bool golden_has_handler(const Golden *g);
 void golden_trap(Golden *g, uint32_t cause, uint32_t tval);
 /* The interrupts that wait, as mip shows them. */
 uint32_t golden_pending(const Golden *g);
-/* Takes the first interrupt that is pending and enabled; false: there is none. */
+/* Raises the first interrupt that is pending and enabled, like a fault; false: there is none. */
 bool golden_interrupt(Golden *g);
 uint32_t golden_clint_load(Golden *g, uint32_t offset);
 void golden_clint_store(Golden *g, uint32_t offset, uint32_t value);

@@ -15,9 +15,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Indices of the state elements that an RV32I machine must have. */
+/* Indices of the state elements that an RV32I machine must have, and of those that machine mode adds. */
+enum { MTVEC, MSCRATCH, MEPC, MCAUSE, MTVAL, MIE_BIT, MPIE_BIT, CSRS };
+static const char *const csr_names[CSRS] = { "mtvec", "mscratch", "mepc", "mcause", "mtval", "ie", "pie" };
 typedef struct {
     uint32_t pc, x, ram, code, refill;
+    uint32_t csr[CSRS];
+    bool has_csrs;
 } Map;
 
 typedef struct {
@@ -41,6 +45,21 @@ static uint32_t find_state(const Circuit *c, const char *name)
     exit(1);
 }
 
+static Map find_map(const Circuit *c, bool machine)
+{
+    Map m = { find_state(c, "pc"), find_state(c, "x"), find_state(c, "ram"), find_state(c, "code"), find_state(c, "refill"), { 0 }, machine };
+    for (int i = 0; machine && i < CSRS; i++) m.csr[i] = find_state(c, csr_names[i]);
+    return m;
+}
+
+/* The golden interpreter's register of that name. */
+static uint32_t *golden_csr(Golden *g, int i)
+{
+    GoldenCsr *c = &g->csr;
+    uint32_t *const regs[CSRS] = { &c->mtvec, &c->mscratch, &c->mepc, &c->mcause, &c->mtval, &c->mie_bit, &c->mpie_bit };
+    return regs[i];
+}
+
 static void golden_put(void *ctx, uint8_t byte)
 {
     Pair *p = ctx;
@@ -48,10 +67,13 @@ static void golden_put(void *ctx, uint8_t byte)
     p->golden_puts++;
 }
 
-static uint32_t sim_pc(const Pair *p)
+/* A register as the program sees it: one with `align` lacks its lower bits, a flag is one bit. */
+static uint32_t sim_reg(const Pair *p, uint32_t state)
 {
-    return (uint32_t)(sim_get(p->sim, p->map.pc, 0) << p->c->states.data[p->map.pc].init_shift);
+    uint32_t width = p->c->states.data[state].width;
+    return (uint32_t)(sim_get(p->sim, state, 0) << (width > 1 ? 32 - width : 0));
 }
+static uint32_t sim_pc(const Pair *p) { return sim_reg(p, p->map.pc); }
 
 static bool differ(Pair *p, const char *what, uint32_t golden, uint32_t sim)
 {
@@ -59,8 +81,9 @@ static bool differ(Pair *p, const char *what, uint32_t golden, uint32_t sim)
     return false;
 }
 
-/* Passes of the netlist until an instruction retires or an event stops the machine. A step that only brings the fetch
- * copy of the memory up to date is a step of the machine, but no instruction. */
+/* Passes of the netlist until an instruction retires, a trap is taken or an event stops the machine. A step that only brings the fetch
+ * copy of the memory up to date is a step of the machine, but no instruction: before it `refill` is set, after it no longer, unless
+ * a trap was taken instead. */
 static void sim_retire(Pair *p)
 {
     bool retired = false;
@@ -75,7 +98,7 @@ static void sim_retire(Pair *p)
             p->sim_role = e[i].role;
             p->sim_payload = e[i].payload;
         }
-        retired = retired && !refill;
+        retired = retired && !(refill && !sim_get(p->sim, p->map.refill, 0));
     }
 }
 
@@ -130,6 +153,8 @@ static bool same_state(Pair *p)
         snprintf(what, sizeof what, "x%u", i);
         if (p->g->x[i] != v) return differ(p, what, p->g->x[i], v);
     }
+    for (int i = 0; p->map.has_csrs && i < CSRS; i++)
+        if (*golden_csr(p->g, i) != sim_reg(p, p->map.csr[i])) return differ(p, csr_names[i], *golden_csr(p->g, i), sim_reg(p, p->map.csr[i]));
     uint32_t addr = p->g->store.addr & ~3u;
     if (!p->g->store.size || !in_ram(p->g, addr)) return true;
     if (golden_word(p->g, addr) == sim_word(p, p->map.ram, addr)) return true;
@@ -159,7 +184,7 @@ static void report(const Pair *p, const char *what, uint32_t pc, uint32_t word)
 /* Both machines are set up; runs them until a stop, `max_steps` or a difference. */
 static bool run_pair(Pair *p, const char *what, uint64_t max_steps)
 {
-    while (p->g->state == GOLDEN_RUNNING && (!max_steps || p->g->steps < max_steps)) {
+    while (p->g->state == GOLDEN_RUNNING && (!max_steps || p->g->steps + p->g->traps < max_steps)) {
         uint32_t pc = p->g->pc, word = in_ram(p->g, pc) ? golden_word(p->g, pc) : 0;
         if (step_both(p)) continue;
         report(p, what, pc, word);
@@ -176,8 +201,7 @@ static void pair_open(Pair *p, const Circuit *c, uint32_t ram_size)
     if (!cpu) die("the golden interpreter knows no CPU named %s", c->name);
     *p = (Pair){ .c = c, .g = golden_new(cpu->isa, ram_size) };
     if (!p->g) die("RAM of %u bytes", ram_size);
-    p->map = (Map){ find_state(c, "pc"), find_state(c, "x"), find_state(c, "ram"), find_state(c, "code"),
-                     find_state(c, "refill") };
+    p->map = find_map(c, cpu->isa & ISA_MACHINE);
     p->g->put = golden_put;
     p->g->put_ctx = p;
 }

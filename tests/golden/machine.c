@@ -7,7 +7,7 @@
 enum { MSTATUS_MIE = 3, MSTATUS_MPIE = 7, MSTATUS_MPP = 11 };
 enum { IRQ_SOFTWARE = 3, IRQ_TIMER = 7, IRQ_EXTERNAL = 11 };
 static const uint32_t MIE_WRITABLE = 1u << IRQ_SOFTWARE | 1u << IRQ_TIMER | 1u << IRQ_EXTERNAL;
-static const uint32_t INTERRUPT = 0x80000000, MISA_32_BIT = 0x40000000;
+static const uint32_t MISA_32_BIT = 0x40000000;
 
 /* ---- traps ---- */
 bool golden_has_handler(const Golden *g) { return (g->isa & ISA_MACHINE) && g->csr.mtvec; }
@@ -37,7 +37,7 @@ bool golden_interrupt(Golden *g)
 {
     uint32_t p = g->csr.enabled & golden_pending(g);
     if (!p) return false;
-    golden_trap(g, INTERRUPT | (p >> IRQ_SOFTWARE & 1 ? IRQ_SOFTWARE : IRQ_TIMER), 0);
+    golden_fault(g, p >> IRQ_SOFTWARE & 1 ? FAULT_SOFTWARE_IRQ : FAULT_TIMER_IRQ, 0);
     return true;
 }
 
