@@ -2,8 +2,8 @@
  * millions of instructions. Every K steps of the machine (default 10,000) pc and all registers are compared, at the end all of RAM; console
  * output is counted and folded on both sides. The chip runs as `tapeout run` does, in bursts, nothing looks at its tokens.
  *
- * The chip's steps are instructions and, before a word is fetched that was stored to since its last fetch, one step that brings the
- * fetch copy up to date (see cpu-spec/rv32i.ckt). The same is counted here, so that both stop at the same place. */
+ * The chip's steps are instructions, traps and, after a trap and before a word is fetched that was stored to since its last fetch, one
+ * that brings the fetch copy up to date (see cpu-spec/rv32i.ckt, zicsr.ckt). The same is counted here, so that both stop at the same place. */
 #include "../../runtime/runtime.h"
 #include "golden.h"
 
@@ -13,6 +13,7 @@
 typedef struct {
     Golden *g;
     uint8_t *stale; /* [RAM words]: stored to since it was last fetched */
+    bool trapped;   /* by the last step */
     uint64_t steps; /* the machine's */
     uint32_t hash;  /* of the console */
     uint64_t bytes;
@@ -52,11 +53,14 @@ static void reference_step(Reference *r)
 {
     uint8_t *s = stale_at(r, r->g->pc);
     r->steps++;
-    if (s && *s) {
+    if (s && (*s || r->trapped)) {
         *s = 0;
+        r->trapped = false;
         return;
     }
+    uint64_t traps = r->g->traps;
     golden_step(r->g, NULL);
+    r->trapped = r->g->traps != traps;
     if (r->g->store.size && (s = stale_at(r, r->g->store.addr))) *s = 1;
 }
 
