@@ -53,7 +53,8 @@ static void reference_step(Reference *r)
 {
     uint8_t *s = stale_at(r, r->g->pc);
     r->steps++;
-    if (s && (*s || r->trapped)) {
+    bool interrupted = r->g->csr.enabled & golden_pending(r->g); /* which comes first */
+    if (s && !interrupted && (*s || r->trapped)) {
         *s = 0;
         r->trapped = false;
         return;
