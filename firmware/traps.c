@@ -1,7 +1,7 @@
 /* traps.c: machine mode at work: a handler in C that counts and repairs what traps, a timer that ticks while the program computes, and
  * a software interrupt that the program sends to itself.
  * build: -march=rv32im_zicsr
- * needs: m machine */
+ * needs: m machine clint */
 #include "io.h"
 
 #define MSIP (*(volatile uint32_t *)0x02000000u)

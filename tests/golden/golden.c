@@ -16,7 +16,7 @@ static const struct {
 const GoldenCpu golden_cpus[] = {
     { "rv32i", 0 },
     { "rv32im", ISA_M | ISA_ZBA },
-    { "rv32ima", ISA_M | ISA_A | ISA_ZBA | ISA_ZBB | ISA_MACHINE },
+    { "rv32ima", ISA_M | ISA_A | ISA_ZBA | ISA_ZBB | ISA_MACHINE | ISA_CLINT },
     { 0 },
 };
 
@@ -91,7 +91,7 @@ static bool in_uart(uint32_t addr) { return addr >> 3 == GOLDEN_UART >> 3; }
 /* The CLINT's 64 KiB answer to aligned words only. */
 static bool in_clint(const Golden *g, uint32_t addr, uint32_t size)
 {
-    return (g->isa & ISA_MACHINE) && addr >> 16 == GOLDEN_CLINT >> 16 && size == 4 && !(addr & 3);
+    return (g->isa & ISA_CLINT) && addr >> 16 == GOLDEN_CLINT >> 16 && size == 4 && !(addr & 3);
 }
 
 /* A misaligned access outside of memory counts as outside. */

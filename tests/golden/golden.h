@@ -2,8 +2,8 @@
  *
  * It shares no code with the compiler or the runtime. What the ISA manual does not define is refused, never guessed:
  * an encoding that no row of an instruction table matches in full is illegal. The memory map is that of the
- * machines in cpu-spec/: RAM at 0x80000000, UART at 0x10000000, finisher at 0x100000, CLINT at 0x2000000 (with machine
- * mode), the ELF's `tohost`. An extension is one more file with a table of instructions and one more row in golden.c's `tables`.
+ * machines in cpu-spec/: RAM at 0x80000000, UART at 0x10000000, finisher at 0x100000, CLINT at 0x2000000 (where there is
+ * one), the ELF's `tohost`. An extension is one more file with a table of instructions and one more row in golden.c's `tables`.
  *
  * With machine mode an exception traps once the program has written an address to mtvec; until then it ends the run, as in
  * the machine without. A step is one instruction, or the taking of an interrupt, or the taking of an exception. */
@@ -15,8 +15,8 @@
 
 enum { GOLDEN_RAM_BASE = (int)0x80000000, GOLDEN_UART = 0x10000000, GOLDEN_FINISHER = 0x00100000, GOLDEN_CLINT = 0x02000000 };
 
-/* Extensions of RV32I, to be combined. MACHINE: Zicsr, Zifencei, machine mode and the CLINT. */
-typedef enum { ISA_M = 1, ISA_A = 2, ISA_ZBA = 4, ISA_ZBB = 8, ISA_MACHINE = 16 } GoldenIsa;
+/* Extensions of RV32I, to be combined. MACHINE: Zicsr, Zifencei and machine mode; CLINT: the interrupts' device, and counters that count. */
+typedef enum { ISA_M = 1, ISA_A = 2, ISA_ZBA = 4, ISA_ZBB = 8, ISA_MACHINE = 16, ISA_CLINT = 32 } GoldenIsa;
 
 /* A CPU of cpu-spec/ by the name of its machine, and what it can do. */
 typedef struct {

@@ -1,7 +1,8 @@
 /* machine.c: Zicsr, Zifencei, machine mode and the CLINT: the only mode there is. The registers that exist are the rows of
  * `csrs`; every other number is an illegal instruction, and so is a write to one whose number says "read-only".
  *
- * All counters count retired instructions: cycle, instret and time differ only in what was written to them. */
+ * All counters count retired instructions: cycle, instret and time differ only in what was written to them. Without a CLINT nothing counts: they are
+ * there, read 0 and ignore writes, as the manual allows. */
 #include "insn.h"
 
 enum { MSTATUS_MIE = 3, MSTATUS_MPIE = 7, MSTATUS_MPP = 11 };
@@ -29,6 +30,7 @@ void golden_trap(Golden *g, uint32_t cause, uint32_t tval)
 
 uint32_t golden_pending(const Golden *g)
 {
+    if (!(g->isa & ISA_CLINT)) return 0;
     uint32_t timer = g->ticks + g->csr.time >= g->csr.mtimecmp;
     return g->csr.msip << IRQ_SOFTWARE | timer << IRQ_TIMER;
 }
@@ -51,6 +53,7 @@ static void set_half(const Golden *g, uint64_t *offset, bool high, uint32_t valu
 }
 
 static uint32_t half(uint64_t value, bool high) { return (uint32_t)(high ? value >> 32 : value); }
+static uint32_t counter(const Golden *g, uint64_t offset, bool high) { return g->isa & ISA_CLINT ? half(g->ticks + offset, high) : 0; }
 
 /* ---- CLINT ---- */
 enum { CLINT_MSIP = 0, CLINT_MTIMECMP = 0x4000, CLINT_MTIME = 0xbff8 };
@@ -91,12 +94,12 @@ static uint32_t read_mepc(const Golden *g) { return g->csr.mepc; }
 static uint32_t read_mcause(const Golden *g) { return g->csr.mcause; }
 static uint32_t read_mtval(const Golden *g) { return g->csr.mtval; }
 static uint32_t read_mip(const Golden *g) { return golden_pending(g); }
-static uint32_t read_cycle(const Golden *g) { return half(g->ticks + g->csr.cycle, false); }
-static uint32_t read_cycleh(const Golden *g) { return half(g->ticks + g->csr.cycle, true); }
-static uint32_t read_instret(const Golden *g) { return half(g->ticks + g->csr.instret, false); }
-static uint32_t read_instreth(const Golden *g) { return half(g->ticks + g->csr.instret, true); }
-static uint32_t read_time(const Golden *g) { return half(g->ticks + g->csr.time, false); }
-static uint32_t read_timeh(const Golden *g) { return half(g->ticks + g->csr.time, true); }
+static uint32_t read_cycle(const Golden *g) { return counter(g, g->csr.cycle, false); }
+static uint32_t read_cycleh(const Golden *g) { return counter(g, g->csr.cycle, true); }
+static uint32_t read_instret(const Golden *g) { return counter(g, g->csr.instret, false); }
+static uint32_t read_instreth(const Golden *g) { return counter(g, g->csr.instret, true); }
+static uint32_t read_time(const Golden *g) { return counter(g, g->csr.time, false); }
+static uint32_t read_timeh(const Golden *g) { return counter(g, g->csr.time, true); }
 
 static void ignore(Golden *g, uint32_t v) { (void)g, (void)v; }
 static void write_mstatus(Golden *g, uint32_t v)

@@ -94,7 +94,8 @@ static int print_cpus(void)
     static const struct {
         GoldenIsa bit;
         const char *name;
-    } extensions[] = { { ISA_M, "m" }, { ISA_A, "a" }, { ISA_ZBA, "zba" }, { ISA_ZBB, "zbb" }, { ISA_MACHINE, "machine" } };
+    } extensions[] = { { ISA_M, "m" }, { ISA_A, "a" }, { ISA_ZBA, "zba" }, { ISA_ZBB, "zbb" }, { ISA_MACHINE, "machine" },
+                     { ISA_CLINT, "clint" } };
     for (const GoldenCpu *c = golden_cpus; c->name; c++) {
         fputs(c->name, stdout);
         for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++)

@@ -361,7 +361,7 @@ static const Item items[] = {
     { item_compute, 30, 0, false },  { item_value, 4, 0, false },      { item_memory, 16, 0, false },  { item_atomic, 5, ISA_A, false },
     { item_if, 8, 0, true },         { item_loop, 3, 0, true },        { item_call, 3, 0, true },      { item_computed_jump, 2, 0, false },
     { item_patch, 3, 0, false },     { item_csr, 6, ISA_MACHINE, false }, { item_trap, 4, ISA_MACHINE, false }, { item_mret, 1, ISA_MACHINE, false },
-    { item_interrupt, 1, ISA_MACHINE, false }, { item_nothing, 1, 0, false },
+    { item_interrupt, 1, ISA_MACHINE | ISA_CLINT, false }, { item_nothing, 1, 0, false },
 };
 
 static void item(Gen *g)
@@ -429,6 +429,7 @@ static void emit_machine_start(Gen *g)
     emit_li(g, T0, handler);
     emit(g, CSRRW(0, MTVEC, T0));
     for (uint32_t i = 0; i < sizeof cleared / sizeof *cleared; i++) emit(g, CSRRW(0, cleared[i], 0));
+    if (!(g->isa & ISA_CLINT)) return;
     emit(g, LUI(ADDR, MTIMECMP_PAGE));
     emit(g, ADDI(T0, 0, -1));
     emit(g, SW(T0, 4, ADDR)); /* no timer interrupt for a long time */

@@ -1,5 +1,5 @@
 /* irq-order.S: of two pending interrupts the software interrupt is taken first; an exception in between does not disturb. */
-#include "trap.h"
+#include "../isa-machine/trap.h"
 START
     la t0, both
     csrw mtvec, t0

@@ -1,5 +1,5 @@
 /* irq-software.S: msip raises interrupt 3 when mie and mstatus.MIE allow it, and only then. */
-#include "trap.h"
+#include "../isa-machine/trap.h"
 START
     la t0, soft
     csrw mtvec, t0

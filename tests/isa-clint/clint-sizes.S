@@ -1,6 +1,6 @@
 /* clint-sizes.S: bytes and half words of the CLINT are access faults, and so is an address that is no multiple of four.
  * not: qemu (it answers in part) */
-#include "trap.h"
+#include "../isa-machine/trap.h"
 TRAP_START
     li s0, CLINT
     li s1, 0x02004000

@@ -1,5 +1,5 @@
 /* irq-timer.S: mtime reaching mtimecmp raises interrupt 7; moving mtimecmp away takes it back. */
-#include "trap.h"
+#include "../isa-machine/trap.h"
 START
     la t0, tick
     csrw mtvec, t0

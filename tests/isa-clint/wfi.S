@@ -1,5 +1,5 @@
 /* wfi.S: goes on, at the latest when an interrupt that mie allows is pending, whether or not mstatus.MIE lets it be taken. */
-#include "trap.h"
+#include "../isa-machine/trap.h"
 TRAP_START
     li s0, CLINT
     li a0, -1

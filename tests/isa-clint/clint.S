@@ -1,5 +1,5 @@
 /* clint.S: the CLINT's registers answer to aligned words; msip keeps one bit. */
-#include "trap.h"
+#include "../isa-machine/trap.h"
 TRAP_START
     li s0, CLINT
     li s1, 0x02004000
