@@ -74,7 +74,7 @@ struct Item {
     uint32_t layer;            /* of the chip or of the base model */
     bool (*row)(const Export *x, const Item *t, uint64_t r, float *out); /* out[cols] is zero; false: and stays so */
     const void *from;          /* for the use of row and done */
-    void (*done)(const Item *t); /* when the last row has been written; may be NULL */
+    void (*done)(const Item *t); /* now and then, and when the last row has been written: what was read for it may go. May be NULL */
     uint32_t shard;
 };
 typedef struct {

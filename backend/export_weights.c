@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #define SHARD_BYTES 5000000000ull
+#define DONE_ROWS 4096 /* so many rows are written between two calls of Item.done */
 #define GATE_ON 128.0f /* a logit whose sigmoid is exactly 1 in every dtype */
 
 /* ---- rows ---- */
@@ -190,6 +191,16 @@ static bool write_row(Items *w, const Item *t, uint64_t r, FILE *f)
     return fwrite(w->bytes, 1, n, f) == n;
 }
 
+static bool write_item(Items *w, const Item *t, FILE *f)
+{
+    bool ok = true;
+    for (uint64_t r = 0; ok && r < t->rows; r++) {
+        ok = write_row(w, t, r, f);
+        if (t->done && (r % DONE_ROWS == DONE_ROWS - 1 || r + 1 == t->rows)) t->done(t);
+    }
+    return ok;
+}
+
 static bool write_shard(Items *w, uint32_t shard)
 {
     FILE *f = export_create(w->x, shard_name(w, shard));
@@ -197,8 +208,7 @@ static bool write_shard(Items *w, uint32_t shard)
     bool ok = write_header(w, shard, f);
     for (uint32_t i = 0; ok && i < w->items.n; i++) {
         const Item *t = &w->items.data[i];
-        for (uint64_t r = 0; ok && t->shard == shard && r < t->rows; r++) ok = write_row(w, t, r, f);
-        if (t->shard == shard && t->done) t->done(t);
+        if (t->shard == shard) ok = write_item(w, t, f);
     }
     if (ok) { /* a hole at the end must count too */
         off_t end = ftello(f);

@@ -86,10 +86,13 @@ static bool handover_row(const Export *x, const Item *t, uint64_t r, float *out)
 }
 
 /* ---- the base model's tensors ---- */
-static void read_scaled(const Graft *g, const Item *t, uint64_t r, uint64_t n, int by, float *out)
+/* False when all are zero. */
+static bool read_scaled(const Graft *g, const Item *t, uint64_t r, uint64_t n, int by, float *out)
 {
+    bool any = false;
     base_read(t->from, r * n, n, out);
-    for (uint64_t i = 0; i < n; i++) out[i] = scaled(g, t, out[i], by);
+    for (uint64_t i = 0; i < n; i++) any |= out[i] != 0, out[i] = scaled(g, t, out[i], by);
+    return any;
 }
 
 static bool norm_row(const Export *x, const Item *t, uint64_t r, float *out)
@@ -107,8 +110,7 @@ static bool base_row(const Export *x, const Item *t, uint64_t r, float *out)
     int hidden = graft_hidden_dim(t->stock, &g->base->geo);
     if (hidden == 0 && t->dims == 1) return norm_row(x, t, r, out);
     if (hidden == 0 && r >= g->narrow) return false;
-    read_scaled(g, t, r, hidden == 1 ? g->narrow : t->cols, hidden == 1 ? -g->shift : hidden == 0 ? log2_scale(g) : 0, out);
-    return true;
+    return read_scaled(g, t, r, hidden == 1 ? g->narrow : t->cols, hidden == 1 ? -g->shift : hidden == 0 ? log2_scale(g) : 0, out);
 }
 
 static bool embed_row(const Export *x, const Item *t, uint64_t r, float *out)
@@ -128,10 +130,7 @@ static bool embed_row(const Export *x, const Item *t, uint64_t r, float *out)
 static bool head_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     const Graft *g = (const Graft *)x;
-    if (r < g->first) {
-        read_scaled(g, t, r, g->narrow, -g->shift, out);
-        return true;
-    }
+    if (r < g->first) return read_scaled(g, t, r, g->narrow, -g->shift, out);
     export_head_row(x, t, r - g->first, g->scratch);
     for (uint32_t i = 0; i < g->ncopies; i++)
         out[g->narrow + g->nused + i] = scaled(g, t, g->scratch[g->copied[i]], LOG2_LOUD - x->m->pilot_scale);
