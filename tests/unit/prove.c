@@ -383,8 +383,8 @@ static void named_mutations(Model *m)
     float eps = m->geo.eps;
     m->geo.eps = 1e12f;
     refused(m, "an epsilon as large as the pilots");
-    m->geo.eps = m->bf16 ? 0x1p33f : 0x1p17f;
-    refused(m, "an epsilon that shows beside 4^20");
+    m->geo.eps = ldexpf(2, 2 * m->pilot_scale - (m->bf16 ? 8 : 24));
+    refused(m, "an epsilon that shows beside the pilots");
     m->geo.eps = 0;
     refused(m, "no epsilon");
     m->geo.eps = eps;
