@@ -1,4 +1,5 @@
 /* cmd_run.c: `run`: the arguments, handed to the runtime. */
+#include "../runtime/batch.h"
 #include "check.h"
 #include "cli.h"
 #include "cmd_plan.h"
@@ -9,8 +10,20 @@ static const struct {
     uint32_t bit;
 } faults[] = { { "state-bf16", FAULT_STATE_BF16 }, { "l2-mean", FAULT_L2_MEAN }, { "drop-state", FAULT_DROP_STATE }, { "drop-conv", FAULT_DROP_CONV } };
 
+static int run_batch(const Args *a)
+{
+    BatchListOptions o = { .chip = a->input[0], .list = a->batch, .max_steps = a->max_steps, .stats = a->stats };
+    if (a->input[1] || a->check || a->trace || a->save || a->load || a->prompt)
+        return usage_error("--batch: no firmware, --check, --trace, --save-state, --load-state or --prompt with it");
+    if (a->backend && strcmp(a->backend, "sparse") && strcmp(a->backend, "planes"))
+        return usage_error("--batch: found back end \"%s\", expected planes (the default) or sparse", a->backend);
+    o.single = a->backend && !strcmp(a->backend, "sparse");
+    return runtime_batch(&o);
+}
+
 int cmd_run(const Args *a)
 {
+    if (a->batch) return run_batch(a);
     RunOptions o = { .chip = a->input[0], .firmware = a->input[1], .backend = a->backend, .max_steps = a->max_steps, .trace = a->trace, .stats = a->stats,
                      .save = a->save, .load = a->load, .prompt = a->prompt, .signature = a->signature };
     if (a->load && (a->input[1] || a->check || a->prompt)) return usage_error("--load-state goes on from a state: no firmware, --prompt or --check with it");

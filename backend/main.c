@@ -15,7 +15,7 @@ typedef struct {
 } Option;
 
 /* The order of the bits in Command.options. */
-enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_BASE, O_HIDDEN, O_AS, O_FIRST, O_COUNT };
+enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_BATCH, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_BASE, O_HIDDEN, O_AS, O_FIRST, O_COUNT };
 #define AT(field) offsetof(Args, field)
 static const Option options[O_COUNT] = {
     [O_TARGET] = { "-t", "--target", "TARGET", OPT_TEXT, AT(target), "shape of the model (default native; `tapeout targets` lists them)" },
@@ -40,6 +40,7 @@ static const Option options[O_COUNT] = {
     [O_SIGNATURE] = { NULL, "--signature", "FILE", OPT_TEXT, AT(signature), "memory from begin_signature to end_signature when the program exits" },
     [O_OUT] = { NULL, "--out", "DIR", OPT_TEXT, AT(out), "a folder for the kit (required)" },
     [O_FAULT] = { NULL, "--fault", "state-bf16|l2-mean|drop-state|drop-conv", OPT_TEXT, AT(fault), "compute as a faulty runtime does (only --backend dense): see conform" },
+    [O_BATCH] = { NULL, "--batch", "LIST", OPT_TEXT, AT(batch), "many machines at once: a firmware a line, after a tab the file for its output" },
     [O_PROMPT] = { NULL, "--prompt", NULL, OPT_FLAG, AT(prompt), "load the program through tokens, as in a stock model" },
     [O_BASE] = { NULL, "--base", "DIR", OPT_TEXT, AT(base), "for `graft`: the shape and the type of the model in this folder, with room beside it" },
     [O_HIDDEN] = { NULL, "--hidden", "N", OPT_NUMBER, AT(hidden), "with --base: hidden size of both together (default: the smallest; 4 times the base's rounds nothing)" },
@@ -59,7 +60,7 @@ static const CommandRow commands[] = {
     { "build", cmd_build, 1, 1, "SPEC.ckt", "compile a machine into a chip file, prove it exact and print the report",
       O(TARGET) | O(DTYPE) | O(DEFINE) | O(VOCAB) | O(PAYLOAD) | O(OUTPUT) | O(QUIET) | O(NO_PROVE) | O(BASE) | O(HIDDEN) },
     { "run", cmd_run, 1, 2, "CHIP [FIRMWARE.elf]", "run a chip; console on stdout, the program's exit status is ours",
-      O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) | O(SAVE) | O(LOAD) | O(PROMPT) | O(SIGNATURE) | O(FAULT) },
+      O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) | O(SAVE) | O(LOAD) | O(PROMPT) | O(BATCH) | O(SIGNATURE) | O(FAULT) },
     { "sim", cmd_sim, 1, 2, "SPEC.ckt [FIRMWARE.elf]", "run the netlist itself: no weights", O(DEFINE) | O(STEPS) | O(STATS) },
     { "test", cmd_test, 1, 1, "SPEC.ckt", "run the source's own test blocks", O(DEFINE) },
     { "dump", cmd_dump, 1, 1, "SPEC.ckt", "print a level of the compilation as text", O(AFTER) | O(DEFINE) | O(TARGET) | O(DTYPE) | O(VOCAB) | O(PAYLOAD) },

@@ -2,6 +2,7 @@
  * comes of it and the MLP; output head. Between two stages a channel is an Int whose planes lie in slots that the later stages read. A stage
  * whose assumed ranges do not hold is compiled again, with all after it, and the pass goes on from there: what lies before it stands. */
 #include "slice.h"
+#include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -145,7 +146,9 @@ static Past *past_of(Slice *s, uint32_t layer, uint32_t channel)
     return NULL;
 }
 
-static uint32_t compiling_layer; /* of the block; a compilation is never interrupted by another */
+/* Compilation keeps what comparison functions look at in statics: one at a time. */
+static pthread_mutex_t compiling = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t compiling_layer; /* of the block */
 
 Int **slice_past(Block *k, uint32_t tap);
 Int **slice_past(Block *k, uint32_t tap)
@@ -690,7 +693,10 @@ Slice *slice_open(const Model *m, bool shared, char **err)
     s->plane = pool_array(p, 65536, sizeof *s->plane);
     s->free = pool_array(p, TEMP, sizeof *s->free);
     s->pilot = pool_array(p, m->geo.hidden, sizeof *s->pilot);
-    if (open_all(s, &why)) return s;
+    pthread_mutex_lock(&compiling);
+    bool ok = open_all(s, &why);
+    pthread_mutex_unlock(&compiling);
+    if (ok) return s;
     slice_close(s);
     fail(err, "%s", why);
     return NULL;
@@ -818,7 +824,11 @@ static const char *run_stage(Slice *s, uint32_t i)
         if (st->kind == STAGE_IN && s->shared) shift_past(s, st->layer);
         bitcode_run(&st->code, s->plane);
         if (!look(s, st, &why)) return NULL;
-        if (why || !compile_from(s, i, &why)) return why;
+        if (why) return why;
+        pthread_mutex_lock(&compiling);
+        bool ok = compile_from(s, i, &why);
+        pthread_mutex_unlock(&compiling);
+        if (!ok) return why;
     }
 }
 

@@ -1,0 +1,45 @@
+/* batch.h: many machines on one chip at once. */
+#ifndef TAPEOUT_BATCH_H
+#define TAPEOUT_BATCH_H
+#include "runtime.h"
+
+/* One machine: what it runs, and what came of it. */
+typedef struct {
+    const Firmware *firmware; /* NULL: nothing is loaded; several machines may share one */
+    Stop why;                 /* results from here on */
+    uint64_t payload;         /* of an exit or a fault */
+    const ChipKind *kind;
+    uint64_t steps, tokens;
+    uint8_t *output;          /* malloc'd, the caller frees it */
+    size_t noutput;
+} BatchJob;
+
+typedef struct {
+    uint64_t max_steps; /* 0: no limit */
+    uint32_t threads;   /* 0: one for each processor */
+    bool single;        /* one after the other on the default back end */
+} BatchOptions;
+
+typedef struct {
+    uint32_t threads, planes, operations, checks, compilations;
+    size_t bytes; /* of memory for a machine's state */
+    double opening, seconds;
+    char why[160]; /* not empty: why machines ran one after the other */
+} BatchReport;
+
+/* ---- batch.c ---- */
+/* Runs all jobs to their end, each as machine_run would with an empty input: the same tokens, output and steps. False and *err when a firmware
+ * cannot be installed. */
+bool batch_run(const Model *m, BatchJob *job, uint32_t n, const BatchOptions *o, BatchReport *report, char **err);
+
+/* ---- batch_list.c ---- */
+typedef struct {
+    const char *chip, *list;
+    uint64_t max_steps;
+    bool stats, single;
+} BatchListOptions;
+/* `tapeout run --batch LIST`: the whole of it, messages included. The list has a line for each machine: the firmware's path and, after a tab, the
+ * file for its console output; empty lines and lines that begin with # do not count. Prints for each machine, in order, a line of fields between
+ * tabs: status, steps, tokens, bytes of output, how it ended (exit, fault NAME, steps, broken), firmware. Returns 0 when all statuses are 0, else 1. */
+int runtime_batch(const BatchListOptions *o);
+#endif
