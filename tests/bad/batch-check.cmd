@@ -1,0 +1,1 @@
+printf -- "-\n" >"$tmp/l"; "$TAPEOUT" run "$CHIP" --batch "$tmp/l" --check

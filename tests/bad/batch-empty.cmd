@@ -1,0 +1,1 @@
+printf "# nothing\n\n" >"$tmp/l"; "$TAPEOUT" run "$CHIP" --batch "$tmp/l"
