@@ -116,6 +116,7 @@ typedef struct {
     Block *k;
     Forms part;
     Gate *gate;   /* [gate forms] */
+    bool *varies; /* by entry of the gate forms */
     VEC(Table) table;
     VEC(Adder) adder;
     double constant;
@@ -148,7 +149,10 @@ static void set_part(Maker *mk, Gate *g, const Entry *rest, uint32_t n)
     free(w);
 }
 
-static void split_gate(Maker *mk, uint32_t form, bool guards)
+/* Which channels may be guards: none, those that `varies` names, any. */
+typedef enum { GUARD_NONE, GUARD_VARYING, GUARD_ANY } GuardChoice;
+
+static void split_gate(Maker *mk, uint32_t form, GuardChoice choice)
 {
     const Forms *f = &mk->l->gate;
     Gate *g = &mk->gate[form];
@@ -161,8 +165,9 @@ static void split_gate(Maker *mk, uint32_t form, bool guards)
         Entry e = f->e.data[f->start[form] + i];
         const Int *x = channel_int(mk->k->x, e.at);
         double w = (double)e.w;
+        bool may = choice == GUARD_ANY || (choice == GUARD_VARYING && mk->varies[f->start[form] + i]);
         if (x->n == 0) g->bias += w * (double)x->lo;
-        else if (guards && x->n == 1 && x->hi > x->lo && off(top - fabs(w))) {
+        else if (may && x->n == 1 && x->hi > x->lo && off(top - fabs(w))) {
             g->bias += w * (double)(w > 0 ? x->hi : x->lo);
             g->guard[g->nguards++] = e;
         } else rest[nrest++] = e;
@@ -171,20 +176,95 @@ static void split_gate(Maker *mk, uint32_t form, bool guards)
     free(rest);
 }
 
-/* Gates that differ in bias and scale only are thresholds of one sum, a look-up: they stay together, without guards. */
+static const Forms *sorting;
+static int by_channels(const void *p, const void *q)
+{
+    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q, n = sorting->start[i + 1] - sorting->start[i], m = sorting->start[j + 1] - sorting->start[j];
+    if (n != m) return n < m ? -1 : 1;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t x = sorting->e.data[sorting->start[i] + k].at, y = sorting->e.data[sorting->start[j] + k].at;
+        if (x != y) return x < y ? -1 : 1;
+    }
+    return 0;
+}
+
+static float least_weight(const Forms *f, uint32_t form)
+{
+    float least = INFINITY;
+    for (uint32_t e = f->start[form]; e < f->start[form + 1]; e++)
+        if (fabsf(f->e.data[e].w) < least) least = fabsf(f->e.data[e].w);
+    return least;
+}
+
+/* Channels whose weight, in units of the form's least, is not the same in all forms over the same channels: the guards of a guarded look-up, whose
+ * weights depend on the threshold. */
+static void find_varying(Maker *mk, uint32_t *order)
+{
+    const Forms *f = &mk->l->gate;
+    sorting = f;
+    if (f->n) qsort(order, f->n, sizeof *order, by_channels);
+    for (uint32_t i = 0, end; i < f->n; i = end) {
+        uint32_t n = f->start[order[i] + 1] - f->start[order[i]];
+        for (end = i + 1; end < f->n && by_channels(&order[i], &order[end]) == 0; end++) {}
+        for (uint32_t k = 0; k < n; k++) {
+            bool same = true;
+            float first = fabsf(f->e.data[f->start[order[i]] + k].w) / least_weight(f, order[i]);
+            for (uint32_t j = i + 1; j < end; j++) same &= fabsf(f->e.data[f->start[order[j]] + k].w) / least_weight(f, order[j]) == first;
+            for (uint32_t j = i; j < end; j++) mk->varies[f->start[order[j]] + k] = !same;
+        }
+    }
+}
+
+/* A gate by what it shares with others: its rest and its guards. */
+typedef struct {
+    uint32_t part, guards, form;
+} Shape;
+
+static int by_shape(const void *p, const void *q)
+{
+    const Shape *x = p, *y = q;
+    if (x->part != y->part) return x->part < y->part ? -1 : 1;
+    if (x->guards != y->guards) return x->guards < y->guards ? -1 : 1;
+    return x->form < y->form ? -1 : x->form > y->form;
+}
+
+static uint32_t guards_hash(const Gate *g)
+{
+    uint32_t h = g->nguards;
+    for (uint32_t i = 0; i < g->nguards; i++) h = (h ^ (g->guard[i].at << 1 | (g->guard[i].w < 0))) * 0x9e3779b1u, h ^= h >> 15;
+    return h;
+}
+
+/* Tries a choice for the gates that are not `done`; those that then have a rest in common with others, under the same guards, keep it: thresholds of
+ * one sum, a look-up, which stay together. */
+static void share(Maker *mk, GuardChoice choice, bool *done)
+{
+    uint32_t n = mk->l->gate.n, count = 0;
+    Shape *shape = pool_array(mk->k->pool, n, sizeof *shape);
+    for (uint32_t i = 0; i < n; i++) {
+        if (done[i]) continue;
+        split_gate(mk, i, choice);
+        if (mk->gate[i].part != NONE) shape[count++] = (Shape){mk->gate[i].part, guards_hash(&mk->gate[i]), i};
+    }
+    if (count) qsort(shape, count, sizeof *shape, by_shape);
+    for (uint32_t i = 0, end; i < count; i = end) {
+        for (end = i + 1; end < count && shape[end].part == shape[i].part && shape[end].guards == shape[i].guards; end++) {}
+        for (uint32_t k = i; k < end && end - i > 1; k++) done[shape[k].form] = true;
+    }
+}
+
 static void split_gates(Maker *mk)
 {
     const Forms *f = &mk->l->gate;
-    uint32_t *whole_part = pool_array(mk->k->pool, f->n, sizeof *whole_part);
-    for (uint32_t i = 0; i < f->n; i++) {
-        Gate g = {0};
-        if (!constant_form(f, i)) set_part(mk, &g, f->e.data + f->start[i], f->start[i + 1] - f->start[i]);
-        whole_part[i] = g.part;
-    }
-    uint32_t *users = pool_array(mk->k->pool, mk->part.n, sizeof *users);
+    bool *done = pool_array(mk->k->pool, f->n, sizeof *done);
+    uint32_t *order = pool_array(mk->k->pool, f->n, sizeof *order);
+    for (uint32_t i = 0; i < f->n; i++) order[i] = i, done[i] = constant_form(f, i);
+    mk->varies = pool_array(mk->k->pool, f->e.n, sizeof *mk->varies);
+    find_varying(mk, order);
+    share(mk, GUARD_NONE, done);
+    share(mk, GUARD_VARYING, done);
     for (uint32_t i = 0; i < f->n; i++)
-        if (!constant_form(f, i)) users[whole_part[i]]++;
-    for (uint32_t i = 0; i < f->n; i++) split_gate(mk, i, !constant_form(f, i) && users[whole_part[i]] < 2);
+        if (!done[i]) split_gate(mk, i, GUARD_ANY);
 }
 
 static const uint32_t *sort_rank;
