@@ -164,7 +164,6 @@ void slice_delta_uses(const SliceDelta *d, bool *now, bool *past); /* past: [tap
 typedef struct {
     uint32_t nkey, nwrite, nread, ncount, nin, nout, nheads, nbundles;
     Select *key;           /* rows of key and query families */
-    uint32_t *row;         /* [nkey] scratch */
     Select *write;         /* numbers into write_list */
     uint32_t *write_start; /* write_list[write_start[i] .. write_start[i + 1]) */
     CellWrite *write_list;
@@ -176,7 +175,7 @@ typedef struct {
     Bundle *bundle;        /* [nbundles] */
     PackWord *in, *out;
 } Cells;
-/* Writes, then reads, of all active lanes; lane i's state is at state + i * stride. Returns a reason when a lane did what cells cannot do. */
+/* Writes, then reads, of all active lanes; lane i's state is at state + i * stride (0: one machine's tokens, in order). Returns a reason when a lane did what cells cannot do. */
 const char *cells_run(const Cells *c, Plane *plane, const uint64_t *active, uint8_t *state, size_t stride, uint64_t *scratch);
 Cells *slice_delta_cells(SliceDelta *d);
 

@@ -31,71 +31,102 @@ static inline void store(uint8_t *p, uint32_t bytes, uint64_t v)
 
 static inline uint8_t *word_at(const Bundle *b, uint8_t *state, uint32_t row) { return state + b->base + (size_t)(uint32_t)b->row_at[row] * b->bytes; }
 
-static inline void write_lane(const Cells *c, const uint64_t *word, uint32_t lane, const uint32_t *row, uint8_t *state)
+/* The plane that says whether the select counts, of 64 lanes. */
+static inline uint64_t chosen(const Cells *c, const Select *s, const Plane *plane, uint32_t w) { return plane[c->in[s->field.word].slot[s->field.shift + s->field.bits - 1]].w[w]; }
+
+static inline void write_lane(const Cells *c, const Select *s, const uint64_t *word, uint32_t lane, uint8_t *state)
 {
-    for (uint32_t i = 0; i < c->nwrite; i++) {
-        uint32_t list = selected(&c->write[i], word, lane);
-        if (list == NONE) continue;
-        for (const CellWrite *w = c->write_list + c->write_start[list], *end = c->write_list + c->write_start[list + 1]; w < end; w++) {
-            const Bundle *b = &c->bundle[w->bundle];
-            if (row[b->key] == NONE) continue;
-            uint8_t *at = word_at(b, state, row[b->key]);
-            uint64_t v = field_of(w->value, word, lane);
-            store(at, b->bytes, (load(at, b->bytes) & ~w->mask) | (v & w->mask));
-        }
+    uint32_t list = selected(s, word, lane);
+    if (list == NONE) return;
+    for (const CellWrite *w = c->write_list + c->write_start[list], *end = c->write_list + c->write_start[list + 1]; w < end; w++) {
+        const Bundle *b = &c->bundle[w->bundle];
+        uint32_t row = selected(&c->key[b->key], word, lane);
+        if (row == NONE) continue;
+        uint8_t *at = word_at(b, state, row);
+        uint64_t v = field_of(w->value, word, lane);
+        store(at, b->bytes, (load(at, b->bytes) & ~w->mask) | (v & w->mask));
     }
 }
 
-static inline bool count_lane(const Cells *c, const uint64_t *word, uint32_t lane, const uint32_t *row, uint8_t *state)
+static inline bool count_lane(const Cells *c, const CellCount *n, const uint64_t *word, uint32_t lane, uint8_t *state)
 {
-    bool full = false;
-    for (uint32_t i = 0; i < c->ncount; i++) {
-        const CellCount *n = &c->count[i];
-        const Bundle *b = &c->bundle[n->bundle];
-        if (!field_of(n->when, word, lane) || row[b->key] == NONE) continue;
-        uint8_t *at = word_at(b, state, row[b->key]);
-        uint64_t cell = load(at, b->bytes), most = (1ull << n->bits) - 1, sum = (cell >> n->shift & most) + n->amount;
-        full |= sum > most;
-        store(at, b->bytes, (cell & ~(most << n->shift)) | (sum & most) << n->shift);
-    }
-    return full;
+    const Bundle *b = &c->bundle[n->bundle];
+    uint32_t row = selected(&c->key[b->key], word, lane);
+    if (!field_of(n->when, word, lane) || row == NONE) return false;
+    uint8_t *at = word_at(b, state, row);
+    uint64_t cell = load(at, b->bytes), most = (1ull << n->bits) - 1, sum = (cell >> n->shift & most) + n->amount;
+    store(at, b->bytes, (cell & ~(most << n->shift)) | (sum & most) << n->shift);
+    return sum > most;
 }
 
-static inline bool read_lane(const Cells *c, const uint64_t *word, uint32_t lane, const uint32_t *row, uint8_t *state, uint64_t *out)
+/* Whether a bit was read twice: a sum that cells do not make. */
+static inline bool read_lane(const Cells *c, const Select *s, const uint64_t *word, uint32_t lane, uint8_t *state, uint64_t *out)
 {
     uint64_t twice = 0;
-    for (uint32_t i = 0; i < c->nread; i++) {
-        uint32_t list = selected(&c->read[i], word, lane);
-        if (list == NONE) continue;
-        for (const CellRead *r = c->read_list + c->read_start[list], *end = c->read_list + c->read_start[list + 1]; r < end; r++) {
-            const Bundle *b = &c->bundle[r->bundle];
-            if (row[b->query] == NONE) continue;
-            uint64_t v = (load(word_at(b, state, row[b->query]), b->bytes) & r->mask) << r->out.shift, *o = &out[r->out.word * LANES + lane];
-            twice |= *o & v;
-            *o |= v;
-        }
+    uint32_t list = selected(s, word, lane);
+    if (list == NONE) return false;
+    for (const CellRead *r = c->read_list + c->read_start[list], *end = c->read_list + c->read_start[list + 1]; r < end; r++) {
+        const Bundle *b = &c->bundle[r->bundle];
+        uint32_t row = selected(&c->key[b->query], word, lane);
+        if (row == NONE) continue;
+        uint64_t v = (load(word_at(b, state, row), b->bytes) & r->mask) << r->out.shift, *o = &out[r->out.word * LANES + lane];
+        twice |= *o & v;
+        *o |= v;
     }
     return twice != 0;
+}
+
+typedef struct {
+    bool full, twice;
+} Trouble;
+
+/* Lanes of one machine see the writes of the lanes before them. */
+static void run_in_order(const Cells *c, const uint64_t *active, uint8_t *state, const uint64_t *in, uint64_t *out, Trouble *t)
+{
+    for (uint32_t w = 0; w < PLANE_WORDS; w++)
+        for (uint64_t bits = active[w]; bits; bits &= bits - 1) {
+            uint32_t lane = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            for (uint32_t i = 0; i < c->nwrite; i++) write_lane(c, &c->write[i], in, lane, state);
+            for (uint32_t i = 0; i < c->ncount; i++) t->full |= count_lane(c, &c->count[i], in, lane, state);
+            for (uint32_t i = 0; i < c->nread; i++) t->twice |= read_lane(c, &c->read[i], in, lane, state, out);
+        }
+}
+
+/* Lanes of their own: all lanes of one write, then of the next, only those that write; and so for reads. */
+static void run_apart(const Cells *c, const Plane *plane, const uint64_t *active, uint8_t *state, size_t stride, const uint64_t *in, uint64_t *out, Trouble *t)
+{
+    for (uint32_t w = 0; w < PLANE_WORDS; w++) {
+        uint8_t *mine = state + 64 * w * stride;
+        uint32_t lane;
+        for (uint32_t i = 0; i < c->nwrite; i++)
+            for (uint64_t bits = active[w] & chosen(c, &c->write[i], plane, w); bits; bits &= bits - 1) {
+                lane = (uint32_t)__builtin_ctzll(bits);
+                write_lane(c, &c->write[i], in, 64 * w + lane, mine + lane * stride);
+            }
+        for (uint32_t i = 0; i < c->ncount; i++)
+            for (uint64_t bits = active[w]; bits; bits &= bits - 1) {
+                lane = (uint32_t)__builtin_ctzll(bits);
+                t->full |= count_lane(c, &c->count[i], in, 64 * w + lane, mine + lane * stride);
+            }
+        for (uint32_t i = 0; i < c->nread; i++)
+            for (uint64_t bits = active[w] & chosen(c, &c->read[i], plane, w); bits; bits &= bits - 1) {
+                lane = (uint32_t)__builtin_ctzll(bits);
+                t->twice |= read_lane(c, &c->read[i], in, 64 * w + lane, mine + lane * stride, out);
+            }
+    }
 }
 
 const char *cells_run(const Cells *c, Plane *plane, const uint64_t *active, uint8_t *state, size_t stride, uint64_t *scratch)
 {
     uint64_t *in = scratch, *out = scratch + (size_t)c->nin * LANES;
-    bool full = false, twice = false;
+    Trouble t = {false, false};
     if (!c->nin) return NULL;
     for (uint32_t i = 0; i < c->nin; i++) planes_to_lanes(plane, c->in[i].slot, c->in[i].n, in + (size_t)i * LANES);
     memset(out, 0, (size_t)c->nout * LANES * sizeof *out);
-    for (uint32_t w = 0; w < PLANE_WORDS; w++)
-        for (uint64_t bits = active[w]; bits; bits &= bits - 1) {
-            uint32_t lane = w * 64 + (uint32_t)__builtin_ctzll(bits);
-            uint8_t *mine = state + lane * stride;
-            for (uint32_t i = 0; i < c->nkey; i++) c->row[i] = selected(&c->key[i], in, lane);
-            write_lane(c, in, lane, c->row, mine);
-            full |= count_lane(c, in, lane, c->row, mine);
-            twice |= read_lane(c, in, lane, c->row, mine, out);
-        }
+    if (stride) run_apart(c, plane, active, state, stride, in, out, &t);
+    else run_in_order(c, active, state, in, out, &t);
     for (uint32_t i = 0; i < c->nout; i++) lanes_to_planes(out + (size_t)i * LANES, plane, c->out[i].slot, c->out[i].n);
-    return full ? "a count ran over" : twice ? "two rows were read at once" : NULL;
+    return t.full ? "a count ran over" : t.twice ? "two rows were read at once" : NULL;
 }
 
 /* ---- one machine's cells through the state map ---- */

@@ -464,7 +464,6 @@ static bool pack_rows(SliceDelta *d, Block *k)
     Cells *c = &d->cells;
     double value;
     c->key = pool_array(k->keep, d->rows.n, sizeof *c->key);
-    c->row = pool_array(k->keep, d->rows.n, sizeof *c->row);
     c->nkey = 0;
     for (uint32_t i = 0; i < d->rows.n; i++) {
         RowFamily *r = &d->rows.data[i];
