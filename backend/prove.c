@@ -230,7 +230,9 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
     if (!pass(&p) && !p.refusal) die("a refusal without a reason");
     if (p.margins.n) qsort(p.margins.data, p.margins.n, sizeof *p.margins.data, by_ratio);
     if (out) report(&p, out);
-    *proof = (Proof){.exact = !p.refusal, .worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY, .refusal = p.refusal, .line = p.refusal_line & ((1u << FILE_SHIFT) - 1), .assumptions = p.notes.n, .bands = p.bands, .cells = p.cells};
+    *proof = (Proof){.exact = !p.refusal, .refusal = p.refusal, .assumptions = p.notes.n, .bands = p.bands, .cells = p.cells};
+    proof->worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY;
+    proof->line = p.refusal_line & ((1u << FILE_SHIFT) - 1);
     if (p.refusal_line >> FILE_SHIFT) proof->file = strdup(source(&p, p.refusal_line));
     free(p.margins.data), free(p.notes.data), free(p.counts.data), free(p.pairs.data), free(p.first_pair.data);
     solver_free(p.s);

@@ -15,8 +15,8 @@ Solver *solver_new(Pool *pool)
 
 void solver_free(Solver *s)
 {
-    void *blocks[] = {s->v.data, s->hash, s->seen, s->watch, s->queued, s->count, s->implied.data, s->sides.data, s->arms.data, s->samples.data, s->fact, s->cone.data, s->active.data, s->queue.data,
-                      s->watches.data, s->trail.data, s->part.data, s->counted.data};
+    void *blocks[] = {s->v.data, s->hash, s->seen, s->watch, s->queued, s->count, s->implied.data, s->sides.data, s->arms.data, s->samples.data,
+                      s->fact, s->cone.data, s->active.data, s->queue.data, s->watches.data, s->trail.data, s->part.data, s->counted.data};
     for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
