@@ -8,108 +8,8 @@
  *   - A head's state starts as BIT-CODED: one 64-bit word a row. That holds while every write is a one-hot key of exactly 1
  *     with beta 1 and values that are fixed in some lanes (pilots) and 0 or `one` in the others, and while the norm's
  *     factor is the same for all such rows. The first event that breaks the code turns the head into floats for good. */
-#include "sparse.h"
+#include "delta.h"
 #include <stdlib.h>
-
-#define L2_EPS 1e-6f
-enum { MAX_TAPS = 16, GENERAL = MAX_TAPS, NONE = 0xffffffff };
-enum { PART_Q, PART_K, PART_V, PARTS };
-
-/* A channel of q, k or v: kind << 26 | number. kind < MAX_TAPS: a form over the stream `kind` tokens back; GENERAL: a number
- * in Delta.general. */
-#define CODE(kind, i) ((uint32_t)(kind) << 26 | (i))
-#define CODE_KIND(c) ((c) >> 26)
-#define CODE_INDEX(c) ((c) & 0x3ffffff)
-
-typedef struct {
-    uint32_t form; /* in Delta.raw */
-    float w[MAX_TAPS];
-} General;
-
-typedef struct {
-    Forms forms[MAX_TAPS];  /* by how many tokens back */
-    Gates gates[MAX_TAPS];  /* q and k only */
-    Lists rows[MAX_TAPS];   /* q and k: channels of each form */
-    uint32_t *code;         /* [channels] or NONE: always 0 */
-    VEC(uint32_t) general;  /* q and k: channels that are GENERAL */
-} Part;
-
-/* The non-zero entries of each key head's key or query. */
-typedef struct {
-    uint32_t row;
-    float v;
-} Hot;
-typedef struct {
-    uint32_t *n;    /* [nk] */
-    Hot *hot;       /* [nk, dk] */
-    uint32_t *used; /* key heads with entries */
-    uint32_t nused;
-} HotLists;
-
-/* What writes may put into a row: heads with equal value channels share one. */
-typedef struct {
-    uint32_t n;
-    uint32_t *lane, *code; /* [n] lanes whose value is not always 0 */
-    bool bits;             /* may be bit-coded */
-    uint64_t fixed;        /* lanes with a constant value */
-    float fixed_value[64];
-    float one;             /* 0: no bit has been seen yet */
-    float q, factor;       /* the norm's factor for query entry q; 0: it depends on the bits */
-} ValueClass;
-
-/* Columns of out_proj: lane i adds w * y to the channels e[start[i] .. start[i + 1]). */
-typedef struct {
-    uint32_t *start; /* [dv + 1] */
-    const Entry *e;
-} OutClass;
-
-typedef struct {
-    ValueClass *value;
-    const OutClass *out;
-    float *rows; /* [dk, dv]; NULL while bit-coded, or while nothing has been written */
-} DeltaHead;
-
-typedef struct {
-    uint32_t head, word; /* lanes word * 64 ... */
-    uint64_t mask;
-} GateMember;
-
-typedef struct {
-    uint32_t head, form; /* form in Delta.a, NONE: constant */
-    float factor;
-} Decay;
-
-struct Delta {
-    const Model *m;
-    const Geometry *g;
-    bool bf16;
-    uint64_t pos;
-    float scale;    /* sqrt(dk) */
-    uint32_t share; /* value heads per key head */
-    Part part[PARTS];
-    Forms raw; /* unconvolved projections of GENERAL channels */
-    VEC(General) general;
-    /* snapshots of the channels that past tokens are asked for: snap[0] is this token */
-    uint32_t nsnap, *snap_channel;
-    Stream snap[MAX_TAPS];
-    Gates b, z;
-    Lists b_heads;        /* value heads of each form of b that writes can change */
-    Forms b_forms;
-    uint32_t *b_form;     /* [nv] */
-    VEC(uint32_t) idle;   /* heads whose values are always 0, but of which a row has been set: a write would clear it */
-    uint32_t *z_start; /* [forms of z + 1] into z_member */
-    GateMember *z_member;
-    Forms a;
-    VEC(Decay) decay;
-    const float *a_log, *dt_bias, *norm;
-    const Tensor *conv;
-    HotLists key, query;
-    DeltaHead *head; /* [nv] */
-    uint64_t *bits;  /* [nv, dk] bit-coded rows */
-    uint8_t *valid;  /* [nv, dk] the row has been written */
-    float *v, *r, *o; /* [dv] scratch */
-    Pool *pool;
-};
 
 /* ---- building: channels ---- */
 static bool power_of_two(float w)
@@ -281,12 +181,25 @@ static bool constant_value(const Delta *d, uint32_t code, float *v)
     return true;
 }
 
+/* Whether a value is one channel's bit: the value for 1. */
+static uint32_t plain_channel(const Delta *d, uint32_t code, float *one)
+{
+    const Forms *f = &d->part[PART_V].forms[0];
+    uint32_t i = CODE_INDEX(code);
+    if (CODE_KIND(code) != 0 || f->start[i] + 1 != f->start[i + 1]) return NONE;
+    const Entry *e = &f->e.data[f->start[i]];
+    *one = cast(d->bf16, siluf(cast(d->bf16, f->bias[i] + e->w)));
+    return siluf(cast(d->bf16, f->bias[i])) == 0 ? e->at : NONE;
+}
+
 static ValueClass *new_value_class(Delta *d, const uint32_t *code)
 {
     ValueClass *c = pool_alloc(d->pool, sizeof *c);
     uint32_t dv = d->g->dv, fixed = 0;
     c->lane = pool_array(d->pool, dv, sizeof *c->lane);
     c->code = pool_array(d->pool, dv, sizeof *c->code);
+    c->plain = pool_array(d->pool, dv, sizeof *c->plain);
+    c->plain_value = pool_array(d->pool, dv, sizeof *c->plain_value);
     for (uint32_t i = 0; i < dv; i++) {
         float v = 0;
         if (code[i] == NONE) continue;
@@ -297,6 +210,7 @@ static ValueClass *new_value_class(Delta *d, const uint32_t *code)
             if (v < 0) fixed = dv + 1;
         }
         c->lane[c->n] = i;
+        c->plain[c->n] = plain_channel(d, code[i], &c->plain_value[c->n]);
         c->code[c->n++] = code[i];
     }
     c->bits = dv <= 64 && fixed > 0 && fixed <= dv;
@@ -630,6 +544,14 @@ static void decay_heads(Delta *d, const Stream *s)
     }
 }
 
+/* The value of lane i of the class's list. */
+static float class_value(const Delta *d, const ValueClass *c, uint32_t i, const Stream *s)
+{
+    uint32_t at = c->plain[i];
+    if (at == NONE || s->odd[at >> 6] >> (at & 63) & 1) return channel_value(d, &d->part[PART_V], c->code[i], s);
+    return s->live[at >> 6] >> (at & 63) & 1 ? c->plain_value[i] : 0;
+}
+
 /* A bit-coded row; false when a value is outside the code. */
 static bool write_bits(Delta *d, uint32_t j, uint32_t row, const Stream *s)
 {
@@ -637,7 +559,7 @@ static bool write_bits(Delta *d, uint32_t j, uint32_t row, const Stream *s)
     uint64_t bits = 0;
     for (uint32_t i = 0; i < c->n; i++) {
         if (c->fixed >> c->lane[i] & 1) continue;
-        float v = channel_value(d, &d->part[PART_V], c->code[i], s);
+        float v = class_value(d, c, i, s);
         if (!fits_code(c, v)) return false;
         bits |= (uint64_t)(v != 0) << c->lane[i];
     }
