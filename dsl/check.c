@@ -11,7 +11,7 @@ static const char *what(const Node *n)
     static const char *const text[N_COUNT] = {
         [N_CONST] = "constant",        [N_PARAM] = "parameter", [N_ENUM] = "enumeration", [N_REG] = "register",
         [N_FILE] = "register file",    [N_MEM] = "memory",      [N_OUTPUT] = "output",    [N_EXIT] = "exit",
-        [N_INPUT] = "input",           [N_FN] = "function",     [N_PROC] = "procedure",   [N_STEP] = "step",
+        [N_INPUT] = "input",           [N_FN] = "function",     [N_PROC] = "procedure",   [N_STEP] = "step", [N_HANDLER] = "fault handler",
         [N_INSTR] = "instruction",     [N_FORMAT] = "format",   [N_MACHINE] = "machine",  [N_EXTENSION] = "extension",
         [N_ENUMERATOR] = "enumerator",
     };
@@ -92,6 +92,7 @@ static void add_members(Gather *g, Node *group)
         Node *ext = n->kind == N_USE ? look_up(&g->extensions, "extension", n) : NULL;
         if (ext) add_members(g, ext);
         else if (n->kind != N_USE) vec_push(&g->p->members, n);
+        if (n->kind == N_STEP) n->op = group->kind == N_EXTENSION;
     }
 }
 
@@ -112,6 +113,13 @@ static void enter_member(Program *p, Node *n)
         enter(&p->instrs, n);
     } else if (n->kind == N_MONITOR) {
         error_at(n->span, "monitor circuits are not supported by this version of the compiler");
+    } else if (n->kind == N_HANDLER && p->handler) {
+        error_at(n->span, "a machine has one fault handler");
+        note_at(p->handler->span, "here is another");
+    } else if (n->kind == N_HANDLER) {
+        p->handler = n;
+    } else if (n->kind == N_STEP && n->op) {
+        return; /* parts of the step */
     } else if (n->kind == N_STEP && p->step) {
         error_at(n->span, "a machine has one step");
         note_at(p->step->span, "here is another");

@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
     Program *p;
     bool machine;     /* inside the machine: its names are visible */
+    bool handler;     /* in a fault handler */
     const Node *pure; /* the fn we are in */
     const Node *proc; /* the fn or proc we are in */
     const Node *loop; /* the iterate whose body we are in */
@@ -446,7 +447,10 @@ static void statement(Check *c, Node *n)
         break;
     case N_FAULT:
         forbid_in_fn(c, n->span, "found fault");
+        if (!n->a && !c->handler) error_at(n->span, "found fault without a code outside a fault handler");
+        if (n->a && c->handler) error_at(n->span, "found fault with a code in a fault handler, where it can only be kept: 'fault;'");
         expr(c, n->a);
+        expr(c, n->b);
         break;
     case N_TAKE: take(c, n); break;
     case N_ITERATE: iterate(c, n); break;
@@ -577,6 +581,11 @@ void check_decl_body(Program *p, Node *n, bool machine)
     case N_FN: case N_PROC: function(&c, n); break;
     case N_INSTR: instruction(&c, n); break;
     case N_STEP: block(&c, n->a); break;
+    case N_HANDLER:
+        c.handler = true;
+        for (uint32_t i = 0; i < n->list.n; i++) declare(&c, n->list.data[i], LOCAL_VALUE);
+        block(&c, n->a);
+        break;
     case N_TEST: test(&c, n); break;
     default: break;
     }

@@ -64,7 +64,7 @@ Span span_join(Span a, Span b);
     X(FOR)      /* for name in a..b BLOCK c */                                                      \
     X(BLOCK)    /* list */                                                                          \
     X(EXECUTE)  /* execute a else BLOCK b */                                                        \
-    X(FAULT)    /* fault a "name" */                                                                \
+    X(FAULT)    /* fault a "name", b; in a handler also without a */                                \
     X(TAKE)     /* take name */                                                                     \
     X(ITERATE)  /* iterate name in a..b carry list of CARRY until c BLOCK d then BLOCK e */         \
     X(CARRY)    /* name : a = b */                                                                  \
@@ -91,7 +91,8 @@ Span span_join(Span a, Span b);
     X(FN)       /* fn name(list of FORMAL) -> a = b, or BLOCK b */                                  \
     X(PROC)     /* proc name(list) -> a BLOCK b */                                                  \
     X(FORMAL)   /* name : a */                                                                      \
-    X(STEP)     /* step BLOCK a */                                                                  \
+    X(STEP)     /* step BLOCK a; op 1: of an extension */                                           \
+    X(HANDLER)  /* fault (list of two FORMAL) BLOCK a */                                            \
     X(TEST)     /* test "name" {list of T...} */                                                    \
     /* statements of a test */                                                                      \
     X(TSET)     /* a = b; */                                                                        \
@@ -214,6 +215,7 @@ typedef struct {
     Names formats;    /* of the machine and of the top level */
     Names instrs;
     Node *step;
+    Node *handler; /* NULL: faults end the run */
     uint32_t root;    /* the source whose tests count */
 } Program;
 /* NULL when there were errors. */

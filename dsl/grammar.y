@@ -185,6 +185,11 @@ decl(X) ::= FN(K) ID(N) LPAREN params(P) RPAREN result_opt(T) block(B).
 decl(X) ::= PROC(K) ID(N) LPAREN params(P) RPAREN result_opt(T) block(B).
     { X = node_set_list(node_named(N_PROC, N, SPAN(K.span, N.span), T, B, NULL), P); }
 decl(X) ::= STEP(K) block(B). { X = node(N_STEP, K.span, B, NULL, NULL); }
+decl(X) ::= FAULT(K) ID(C) COMMA ID(V) block(B).
+    {
+        NodeList *l = list_add(list_new(), node_named(N_FORMAL, C, C.span, NULL, NULL, NULL));
+        X = node_set_list(node(N_HANDLER, SPAN(K.span, V.span), B, NULL, NULL), list_add(l, node_named(N_FORMAL, V, V.span, NULL, NULL, NULL)));
+    }
 decl(X) ::= MONITOR(K) ID(N) LBRACE members RBRACE.
     { X = node_named(N_MONITOR, N, SPAN(K.span, N.span), NULL, NULL, NULL); }
 params(L) ::= . { L = list_new(); }
@@ -214,6 +219,9 @@ stmt(X) ::= FOR(K) ID(N) IN expr(A) DOTDOT expr(B) block(S).
 stmt(X) ::= EXECUTE(K) expr(V) SEMI. { X = node(N_EXECUTE, SPAN(K.span, V->span), V, NULL, NULL); }
 stmt(X) ::= EXECUTE(K) expr(V) ELSE block(B). { X = node(N_EXECUTE, SPAN(K.span, V->span), V, B, NULL); }
 stmt(X) ::= FAULT(K) expr(V) STRING(S) SEMI. { X = node_string(N_FAULT, S); X->span = SPAN(K.span, S.span); X->a = V; }
+stmt(X) ::= FAULT(K) expr(V) STRING(S) COMMA expr(B) SEMI.
+    { X = node_string(N_FAULT, S); X->span = SPAN(K.span, S.span); X->a = V; X->b = B; }
+stmt(X) ::= FAULT(K) SEMI. { X = node(N_FAULT, K.span, NULL, NULL, NULL); }
 stmt(X) ::= TAKE(K) ID(N) SEMI. { X = node_named(N_TAKE, N, SPAN(K.span, N.span), NULL, NULL, NULL); }
 stmt(X) ::= ITERATE(K) ID(N) IN expr(A) DOTDOT expr(B) CARRY carries(L) until_opt(U) block(S) then_opt(T).
     { X = node_set(node_set_list(node_named(N_ITERATE, N, SPAN(K.span, B->span), A, B, U), L), S, T); }

@@ -49,13 +49,21 @@ bool add_work(Elab *e, uint32_t n, Span at)
 
 bool enter_work(Elab *e, Span at) { return add_work(e, 1, at); }
 
+static void run_step(Elab *e, const Node *step)
+{
+    e->path = e->root;
+    frame_push(e, step, step->span);
+    exec_block(e, step->a);
+    frame_pop(e);
+}
+
+/* The parts that extensions add come first: their faults are named first, and so come before others. */
 static void elaborate_step(Elab *e)
 {
     if (!e->p->step) return;
-    e->path = e->root;
-    frame_push(e, e->p->step, e->p->step->span);
-    exec_block(e, e->p->step->a);
-    frame_pop(e);
+    for (uint32_t i = 0; i < e->p->members.n; i++)
+        if (e->p->members.data[i]->kind == N_STEP && e->p->members.data[i]->op) run_step(e, e->p->members.data[i]);
+    run_step(e, e->p->step);
 }
 
 /* Constants that the step does not use are evaluated all the same, to find their errors. */

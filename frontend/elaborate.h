@@ -13,7 +13,8 @@ enum {
     MAX_DEPTH = 1200,    /* nested evaluations, through calls: bounds recursion */
     MAX_ROWS = 1 << 26,
     MAX_MINUS = 16,      /* of Effect.minus, before they are taken into its condition */
-    MAX_ARMS = 1024      /* effects collected for one register, memory or device */
+    MAX_ARMS = 1024,     /* effects collected for one register, memory or device */
+    FAULT_VALUE = 32     /* bits of a fault's value and code, as its handler sees them */
 };
 
 typedef struct Path Path;
@@ -46,11 +47,12 @@ typedef struct {
 /* One effect: `en` of a write is the path, once those it excludes are taken out (registers only). */
 typedef struct {
     Path *path;
-    Ref index, data, lanes;
+    Ref index, data, lanes; /* data of a fault: its value, 0: none */
     Ref cond;     /* 0, or the path's condition without the older of those below */
     Path **minus; /* later assignments to the same register that may override this one */
     uint32_t nminus;
     bool inner;   /* made by the inner passes of a loop: never waits for it */
+    bool fault;
     Span span;
 } Effect;
 
@@ -130,6 +132,8 @@ typedef struct {
     VEC(Span) reported;
     Frame *frame;
     Path *root, *path; /* path NULL: this point is not reached */
+    Path *handling;    /* of the fault handler, once the faults are known: all other effects wait for a step without a fault */
+    VEC(Path *) kept;  /* where the handler keeps the fault */
     uint32_t groups, work, depth;
     bool inner;        /* in the body of a loop */
     bool executing;
@@ -224,11 +228,18 @@ bool base_aligned(const Info *s, unsigned *bits);
 
 /* ---- elaborate_emit.c: emits, and turning all effects into write ports ---- */
 void emit_device(Elab *e, const Node *device, Ref payload, Span at);
-void emit_fault(Elab *e, uint64_t code, const char *message, Path *path, Span at);
+void emit_fault(Elab *e, uint64_t code, const char *message, Ref value, Path *path, Span at); /* value 0: none */
 void emit_take(Elab *e, const Node *input, Span at);
 void finish_effects(Elab *e);
 /* False, and an error, in the body of a loop; false where nothing has effects. */
 bool effect_allowed(Elab *e, Span at);
+
+/* ---- elaborate_fault.c ---- */
+void run_handler(Elab *e);
+/* 1 unless a fault may come in the same step as the effect and does. */
+Ref no_fault(Elab *e, const Effect *x);
+/* The condition under which the effects (of one port or emit) happen. */
+Ref effects_enable(Elab *e, const Effect *x, uint32_t n);
 
 /* ---- elaborate_forward.c ---- */
 void check_forward(Elab *e);

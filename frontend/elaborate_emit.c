@@ -61,11 +61,15 @@ void emit_take(Elab *e, const Node *input, Span at)
     add_effect(e, sink_of(e, EMIT_TAKE, input, NULL, 0, at), e->path, 0, at);
 }
 
-void emit_fault(Elab *e, uint64_t code, const char *message, Path *path, Span at)
+void emit_fault(Elab *e, uint64_t code, const char *message, Ref value, Path *path, Span at)
 {
     uint64_t k;
     if (e->no_effects || (ir_is_const(e->c, path->abs, &k) && !k)) return;
-    add_effect(e, sink_of(e, EMIT_FAULT, NULL, message, code, at), path, 0, at);
+    Sink *s = sink_of(e, EMIT_FAULT, NULL, message, code, at);
+    add_effect(e, s, path, value, at);
+    if (!s->effects.n) return;
+    Effect *f = &s->effects.data[s->effects.n - 1];
+    f->fault = f->inner = true; /* it does not wait for the end of a loop */
 }
 
 /* ---- conditions ---- */
@@ -134,30 +138,34 @@ static Ref not_waiting(Elab *e, const Effect *x)
 /* The conditions of one effect: its path from the root, and that it need not wait. */
 static Product effect_product(Elab *e, const Effect *x)
 {
-    Product p = { xalloc((x->path->depth + 1) * sizeof(Ref)), x->path->depth };
+    Product p = { xalloc((x->path->depth + 2) * sizeof(Ref)), x->path->depth };
     uint32_t i = p.n;
     for (const Path *q = x->path; q->up; q = q->up) p.lit[--i] = q->lit;
-    Ref free = not_waiting(e, x);
+    Ref free[2] = { not_waiting(e, x), no_fault(e, x) };
     uint64_t k;
-    if (!ir_is_const(e->c, free, &k)) p.lit[p.n++] = free;
+    for (int j = 0; j < 2; j++)
+        if (!ir_is_const(e->c, free[j], &k)) p.lit[p.n++] = free[j];
     return p;
 }
 
-static bool covered(const Effect *all, uint32_t n, uint32_t i)
+static bool of_handler(const Elab *e, const Effect *x) { return e->handling && path_within(x->path, e->handling); }
+
+/* Another effect has the same or weaker conditions. */
+static bool covered(const Elab *e, const Effect *all, uint32_t n, uint32_t i)
 {
     for (uint32_t j = 0; j < n; j++)
-        if (j != i && all[i].inner == all[j].inner && path_within(all[i].path, all[j].path) &&
+        if (j != i && all[i].inner == all[j].inner && of_handler(e, &all[i]) == of_handler(e, &all[j]) && path_within(all[i].path, all[j].path) &&
             (all[i].path != all[j].path || j < i))
             return true;
     return false;
 }
 
-static Ref enable(Elab *e, const Effect *x, uint32_t n)
+Ref effects_enable(Elab *e, const Effect *x, uint32_t n)
 {
     Product *p = xalloc((n + 1) * sizeof *p);
     uint32_t m = 0;
     for (uint32_t i = 0; i < n; i++)
-        if (!covered(x, n, i)) p[m++] = effect_product(e, &x[i]);
+        if (!covered(e, x, n, i)) p[m++] = effect_product(e, &x[i]);
     return sum_of_products(e, p, m);
 }
 
@@ -195,7 +203,7 @@ static void write_port(Elab *e, const Slot *s, uint32_t state)
     const Effect *first = &s->effects.data[0];
     unsigned width = st->width, lane = st->lane;
     Write w = { .state = state, .span = first->span };
-    w.en = enable(e, s->effects.data, s->effects.n);
+    w.en = effects_enable(e, s->effects.data, s->effects.n);
     if (first->index) w.index = merged(e, s, BY_INDEX, 0, op_at(e->c, first->index)->width);
     w.data = merged_data(e, s, width, lane);
     uint64_t k, all = mask64(width / lane);
@@ -222,14 +230,23 @@ static const char *fault_name(const Elab *e, const Sink *s)
     return intern(name, strlen(name));
 }
 
+/* The handler keeps the fault. */
+static Ref kept(Elab *e)
+{
+    Ref *r = xalloc((e->kept.n + 1) * sizeof *r);
+    for (uint32_t i = 0; i < e->kept.n; i++) r[i] = path_since(e, e->kept.data[i], e->handling);
+    return any_of(e, r, e->kept.n);
+}
+
 static void emit_sink(Elab *e, const Sink *s)
 {
     Emit m = { .role = s->role, .message = s->message, .span = s->effects.n ? s->effects.data[0].span : s->span };
     uint64_t k;
     if (!s->effects.n) return;
-    m.en = enable(e, s->effects.data, s->effects.n);
+    m.en = effects_enable(e, s->effects.data, s->effects.n);
+    if (s->role == EMIT_FAULT && e->handling) m.en = ir_and(e->c, kept(e), m.en);
     if (ir_is_const(e->c, m.en, &k) && !k) return;
-    Slot payload = { .width = s->effects.data[0].data ? op_at(e->c, s->effects.data[0].data)->width : 0 };
+    Slot payload = { .width = s->role != EMIT_FAULT && s->effects.data[0].data ? op_at(e->c, s->effects.data[0].data)->width : 0 };
     payload.effects.data = s->effects.data;
     payload.effects.n = s->effects.n;
     m.name = s->device ? s->device->name : fault_name(e, s);
@@ -241,10 +258,12 @@ static void emit_sink(Elab *e, const Sink *s)
 
 void finish_effects(Elab *e)
 {
+    run_handler(e);
     for (uint32_t i = 0; i < e->infos.n; i++) write_port(e, &e->infos.data[i]->slot, e->infos.data[i]->state);
     for (uint32_t i = 0; i < e->hidden.n; i++) write_port(e, e->hidden.data[i], e->hidden_state.data[i]);
     for (uint32_t i = 0; i < e->sinks.n; i++) emit_sink(e, e->sinks.data[i]);
     Ref *wait = xalloc((e->loops.n + 1) * sizeof *wait);
     for (uint32_t i = 0; i < e->loops.n; i++) wait[i] = e->loops.data[i].wait->abs;
     e->c->retire = ir_not(e->c, any_of(e, wait, e->loops.n));
+    if (e->handling) e->c->retire = ir_or(e->c, e->c->retire, e->handling->abs);
 }

@@ -23,11 +23,11 @@ static uint64_t size_of(const Info *s) { return (uint64_t)s->rows * (s->row / 8)
 static unsigned index_width(const Info *s) { return clog2(s->rows) ? clog2(s->rows) : 1; }
 
 /* A fault under the current path unless `good`. The accesses that follow are those of a good address. */
-static void fault_unless(Elab *e, Ref good, uint64_t code, const char *message, Span at)
+static void fault_unless(Elab *e, Ref good, uint64_t code, const char *message, Ref value, Span at)
 {
     Path *p = path_child(e, e->path, ir_not(e->c, good), 0, 0);
     uint64_t k;
-    if (p != e->path ? !ir_is_const(e->c, p->abs, &k) || k : true) emit_fault(e, code, message, p, at);
+    if (p != e->path ? !ir_is_const(e->c, p->abs, &k) || k : true) emit_fault(e, code, message, value, p, at);
 }
 
 static Ref below(Elab *e, Ref v, uint64_t limit, Span at)
@@ -62,7 +62,7 @@ static bool place_by_index(Elab *e, const Info *s, const Node *n, const Faults *
         v.ref = ir_slice(e->c, v.ref, 0, w);
         if (s->rows < 1ull << w) good = ir_and(e->c, good, below(e, v.ref, s->rows, n->span));
     }
-    fault_unless(e, good, f->outside_code, f->outside, n->span);
+    fault_unless(e, good, f->outside_code, f->outside, 0, n->span);
     p->row = v.width < w ? ir_zext(e->c, v.ref, w) : v.ref;
     return true;
 }
@@ -123,12 +123,12 @@ static bool place_by_address(Elab *e, const Info *s, unsigned view, const Node *
     }
     Path *saved = e->path;
     Ref in = inside(e, s, addr, &offset, n->span);
-    fault_unless(e, in, f->outside_code, f->outside, n->span);
+    fault_unless(e, in, f->outside_code, f->outside, window(e, addr, 0, FAULT_VALUE), n->span);
     unsigned low = clog2(view / 8), row = clog2(s->row / 8);
     if (low) {
         e->path = path_child(e, saved, in, 0, 0);
         fault_unless(e, ir_eq(e->c, window(e, addr, 0, low), ir_const(e->c, low, 0)), f->misaligned_code, f->misaligned,
-                     n->span);
+                     window(e, addr, 0, FAULT_VALUE), n->span);
         e->path = saved;
     }
     p->row = window(e, offset, row, index_width(s));

@@ -113,8 +113,10 @@ static void exec_for(Elab *e, const Node *n)
 static void exec_fault(Elab *e, const Node *n)
 {
     Big code;
-    if (eval_const_in(e, n->a, 0, UINT32_MAX, "the fault's code", &code))
-        emit_fault(e, (uint64_t)code, n->name, e->path, n->span);
+    Ref value = n->b ? eval_bits(e, n->b, FAULT_VALUE) : 0;
+    if (!n->a) vec_push(&e->kept, e->path);
+    else if (eval_const_in(e, n->a, 0, UINT32_MAX, "the fault's code", &code))
+        emit_fault(e, (uint64_t)code, n->name, value, e->path, n->span);
 }
 
 static void exec_node(Elab *e, const Node *n)
