@@ -9,14 +9,15 @@
 #include <string.h>
 
 enum { V0, V1, VX, VT, UNSET }; /* false, true, unknown, depends on the element's ports */
-enum { MAX_CASES = 512, MAX_STEPS = 32 * MAX_CASES }; /* of a case split; past either the answer is no */
+/* Cases of a split, and steps towards one; past either the answer is no. A register saves less than a memory. */
+enum { MEM_CASES = 512, REG_CASES = 16, STEPS = 32 };
 
 typedef struct {
     const Modes *m;
     const Net *n;
     uint32_t state;
     uint8_t *preset, *val;
-    unsigned cases, steps;
+    unsigned cases, steps, most;
 } Hazard;
 
 static int lit_val(const Hazard *h, Lit l)
@@ -129,13 +130,32 @@ static bool case_is_clean(Hazard *h)
     return !ref_tainted(h, c->retire);
 }
 
-/* Every way to make all of `todo` true: ANDs are expanded, each OR gives one case per side. */
+static bool is_or(const Hazard *h, Lit l) { return lit_inv(l) && h->n->nodes.data[lit_node(l)].kind == N_AND; }
+
+/* What has been assumed of a literal: V0, V1 or UNSET. */
+static int assumed(const Hazard *h, Lit l)
+{
+    int v = h->preset[lit_node(l)];
+    return v <= V1 ? v ^ (int)lit_inv(l) : UNSET;
+}
+
+/* Every way to make all of `todo` true: ANDs are expanded, then each OR gives one case per side, but none where a side is known. */
 static bool cases_clean(Hazard *h, Lit *todo, unsigned n)
 {
-    if (n == 0) return ++h->cases <= MAX_CASES && case_is_clean(h);
-    if (++h->steps > MAX_STEPS) return false;
+    if (n == 0) return ++h->cases <= h->most && case_is_clean(h);
+    if (++h->steps > STEPS * h->most) return false;
+    for (unsigned i = n; i-- > 0 && is_or(h, todo[n - 1]);)
+        if (!is_or(h, todo[i])) {
+            Lit t = todo[i];
+            todo[i] = todo[n - 1], todo[n - 1] = t;
+        }
     Lit l = todo[n - 1];
     const NodeInfo *x = &h->n->nodes.data[lit_node(l)];
+    if (is_or(h, l)) {
+        int a = assumed(h, lit_not(x->args[0])), b = assumed(h, lit_not(x->args[1]));
+        if (a == V1 || b == V1 || assumed(h, l) == V1) return cases_clean(h, todo, n - 1);
+        if (a == V0 && b == V0) return true;
+    }
     uint8_t *saved = xrealloc(NULL, h->n->nodes.n);
     memcpy(saved, h->preset, h->n->nodes.n);
     Lit *rest = xrealloc(NULL, (n + 2) * sizeof *rest);
@@ -143,6 +163,7 @@ static bool cases_clean(Hazard *h, Lit *todo, unsigned n)
     bool ok = true;
     if (x->kind == N_AND && lit_inv(l)) { /* OR: first side, or the second */
         for (unsigned k = 0; k < 2 && ok; k++) {
+            if (assumed(h, lit_not(x->args[k])) == V0) continue;
             memcpy(h->preset, saved, h->n->nodes.n);
             rest[n - 1] = lit_not(x->args[k]);
             ok = cases_clean(h, rest, n);
@@ -160,6 +181,7 @@ static bool cases_clean(Hazard *h, Lit *todo, unsigned n)
 bool hazard_free(const Modes *m, uint32_t s)
 {
     Hazard h = {.m = m, .n = m->net, .state = s, .preset = xalloc(m->net->nodes.n + 1), .val = xalloc(m->net->nodes.n + 1)};
+    h.most = m->c->states.data[s].rows > 1 ? MEM_CASES : REG_CASES;
     memset(h.preset, UNSET, m->net->nodes.n);
     Lit en = m->bits.bits[write_of(m->c, s)->en][0];
     return cases_clean(&h, &en, 1);

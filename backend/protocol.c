@@ -142,14 +142,27 @@ static void cut_chunks(Field *f)
     }
 }
 
-static bool has_forms(const Field *f) { return !f->emit && !f->flags && !f->tail && !f->with_index && !f->with_lanes; }
+/* A register file is written in every other step: where there is one, registers take the long form rather than more of the vocabulary. */
+static bool is_rare(const Protocol *p, const Field *f)
+{
+    const Circuit *c = p->m->c;
+    bool file = false;
+    for (uint32_t i = 0; i < c->writes.n; i++)
+        file |= c->states.data[c->writes.data[i].state].kind == ST_FILE && p->m->mode[c->writes.data[i].state] == MODE_FED;
+    return file && c->states.data[c->writes.data[f->index].state].kind == ST_REG;
+}
+
+static bool has_forms(const Protocol *p, const Field *f)
+{
+    return !f->emit && !f->flags && !f->tail && !f->with_index && !f->with_lanes && !is_rare(p, f);
+}
 
 /* Upper bits that are common: none, all, and the upper part of the machine's first image address. */
 static void choose_forms(Protocol *p, Field *f)
 {
     const Circuit *c = p->m->c;
     f->nforms = 0;
-    if (!has_forms(f) || f->nchunks < 2) return;
+    if (!has_forms(p, f) || f->nchunks < 2) return;
     unsigned up = f->width - f->chunk_width[0];
     f->form[f->nforms++] = 0;
     f->form[f->nforms++] = mask64(up);
@@ -540,9 +553,9 @@ static uint64_t try_payloads(Protocol *p)
 }
 
 /* Tokens that a value is expected to take, if its size is any with equal chance. */
-static double tokens_of(const Field *f, unsigned payload)
+static double tokens_of(const Protocol *p, const Field *f, unsigned payload)
 {
-    double n = chunks_of(f->width, payload), fits = n > 1 && (has_forms(f) || f->tail) ? (double)payload / f->width : 0;
+    double n = chunks_of(f->width, payload), fits = n > 1 && (has_forms(p, f) || f->tail) ? (double)payload / f->width : 0;
     return fits + (1 - fits) * n;
 }
 
@@ -555,7 +568,7 @@ static double gain_of(const Protocol *p, uint32_t i, unsigned to)
     double weight = i == p->fields.n ? 1 : f->with_index ? 2 : f->tail ? 8 : 32;
     bool fewer = chunks_of(f->width, to) < chunks_of(f->width, to - 1);
     if (f->emit || f->flags || to > f->width || !(fewer || to == f->payload + 1)) return 0;
-    return weight * (tokens_of(f, f->payload) - tokens_of(f, to));
+    return weight * (tokens_of(p, f, f->payload) - tokens_of(p, f, to));
 }
 
 static unsigned *payload_of(Protocol *p, uint32_t i) { return i < p->fields.n ? &p->fields.data[i].payload : &p->load_payload; }

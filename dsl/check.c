@@ -66,6 +66,7 @@ static void enter_top(Program *p, Node *n)
 typedef struct {
     Program *p;
     Names machines, extensions;
+    uint32_t base; /* members of the machine that is extended */
 } Gather;
 
 static Node *look_up(const Names *t, const char *kind, Node *at)
@@ -77,6 +78,20 @@ static Node *look_up(const Names *t, const char *kind, Node *at)
     return NULL;
 }
 
+/* A machine may redefine instructions, procedures and the fault handler of the machine that it extends: the old one, among the
+ * first `base` members, is gone. */
+static bool redefines(Gather *g, Node *n, uint32_t base)
+{
+    if (n->kind != N_INSTR && n->kind != N_PROC && n->kind != N_HANDLER) return false;
+    for (uint32_t i = 0; i < base; i++) {
+        Node *old = g->p->members.data[i];
+        if (old->kind != n->kind || (n->kind != N_HANDLER && old->name != n->name)) continue;
+        g->p->members.data[i] = n;
+        return true;
+    }
+    return false;
+}
+
 /* Each group is taken once: extensions may use each other. */
 static void add_members(Gather *g, Node *group)
 {
@@ -86,12 +101,13 @@ static void add_members(Gather *g, Node *group)
         Node *base = look_up(&g->machines, "machine", group->a);
         if (base && base->bound) error_at(group->a->span, "the machine '%s' extends itself", group->name);
         else if (base) add_members(g, base);
+        g->base = g->p->members.n;
     }
     for (uint32_t i = 0; i < group->list.n; i++) {
         Node *n = group->list.data[i];
         Node *ext = n->kind == N_USE ? look_up(&g->extensions, "extension", n) : NULL;
         if (ext) add_members(g, ext);
-        else if (n->kind != N_USE) vec_push(&g->p->members, n);
+        else if (n->kind != N_USE && !redefines(g, n, g->base)) vec_push(&g->p->members, n);
         if (n->kind == N_STEP) n->op = group->kind == N_EXTENSION;
     }
 }

@@ -125,12 +125,14 @@ static Ref sum_of_products(Elab *e, Product *p, uint32_t n)
     return ir_and(e->c, product(e, &prefix), sum(e, p, n));
 }
 
+static bool of_handler(const Elab *e, const Effect *x) { return e->handling && path_within(x->path, e->handling); }
+
 /* 1 unless a loop that may run in the same step is not at its end. */
 static Ref not_waiting(Elab *e, const Effect *x)
 {
     Ref *wait = xalloc((e->loops.n + 1) * sizeof *wait);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < e->loops.n && !x->inner; i++)
+    for (uint32_t i = 0; i < e->loops.n && !x->inner && !of_handler(e, x); i++)
         if (!path_exclusive(e, x->path, e->loops.data[i].wait)) wait[n++] = e->loops.data[i].wait->abs;
     return ir_not(e->c, any_of(e, wait, n));
 }
@@ -147,8 +149,6 @@ static Product effect_product(Elab *e, const Effect *x)
         if (!ir_is_const(e->c, free[j], &k)) p.lit[p.n++] = free[j];
     return p;
 }
-
-static bool of_handler(const Elab *e, const Effect *x) { return e->handling && path_within(x->path, e->handling); }
 
 /* Another effect has the same or weaker conditions. */
 static bool covered(const Elab *e, const Effect *all, uint32_t n, uint32_t i)
