@@ -329,6 +329,7 @@ static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
     const Write *w = write_of(m->c, s);
     int old_home = m->min_home[s], old_depth = m->depth;
     if (!hazard_free(m, s)) return;
+    bool forward = m->c->states.data[s].forward; /* reads see the write: it cannot come with a later token, whatever that costs */
     m->mode[s] = MODE_DIRECT;
     for (int round = 0; round < 3; round++) { /* raising the home may move the write's own operands */
         int h = home_after(write_time(m, w));
@@ -337,9 +338,9 @@ static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
         m->min_home[s] = h;
         modes_build(m, roots, nroots);
         m->depth = step_depth(m);
-        if (m->depth > old_depth) break;
+        if (m->depth > old_depth && !forward) break;
     }
-    if (m->depth <= old_depth && direct_in_time(m)) return;
+    if ((m->depth <= old_depth || forward) && direct_in_time(m)) return;
     m->mode[s] = MODE_FED;
     m->min_home[s] = old_home;
     modes_build(m, roots, nroots);

@@ -77,10 +77,11 @@ static void packed_field(Protocol *p, bool hidden)
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const Write w = c->writes.data[i];
         const State *s = &c->states.data[w.state];
-        if (s->kind != ST_REG || p->m->mode[w.state] != MODE_FED || s->width > SMALL_REG || s->hidden != hidden) continue;
+        if (s->kind != ST_REG || p->m->mode[w.state] != MODE_FED || s->hidden != hidden) continue;
+        if (hidden) f.need = ir_or(c, f.need, w.en); /* of all loop registers: this field alone tells an inner pass from the last */
+        if (s->width > SMALL_REG || w.lanes) continue;
         if (f.width + s->width > p->payload) continue; /* does not fit: a field of its own */
-        Ref change = hidden ? ir_const(c, 1, 1) : differs(c, w.data, ir_read(c, w.state, 0, w.span)); /* a loop's counter always changes */
-        f.need = ir_or(c, f.need, ir_and(c, w.en, change));
+        if (!hidden) f.need = ir_or(c, f.need, ir_and(c, w.en, differs(c, w.data, ir_read(c, w.state, 0, w.span))));
         Ref v = next_value(c, &w);
         f.part[0] = f.part[0] ? ir_cat2(c, v, f.part[0]) : v;
         f.width += s->width;
