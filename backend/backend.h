@@ -132,7 +132,7 @@ typedef struct {
     Lit bump;
     Node cnt;              /* its node */
     /* loading: when load_on is 1, row load_addr := load_data whatever the rest says (LIT0: cannot be loaded) */
-    Lit load_on, *load_addr, *load_data; /* PORT_ROM: 0 except in the token that loads a row */
+    Lit load_on, *load_addr, *load_data; /* in the sense of load.c; PORT_ROM: 0 except in the token that loads a row */
     uint32_t nload_addr;
     Lit latch_begin, latch_set; /* PORT_LATCH: after a token with either, holds data[0] of that token */
     Span span;
@@ -266,6 +266,13 @@ typedef struct {
 Lit idle_gate(Net *n, const struct Idle *idle, Ref r, Lit *const *bits, const Lit *const *by, unsigned words, unsigned w, bool latest);
 /* The sum of the terms modulo 2^w: four levels above a product of bits, two above words. */
 void m_sum(Net *n, unsigned w, const SumTerm *t, unsigned nt, Lit *out, Span span);
+
+/* ---- load.c ---- */
+/* The values of nodes while every port and token channel reads 0, and of a literal. */
+double *load_idle_values(const Net *n);
+double load_idle(const double *v, Lit l);
+/* Brings the records of all ports into the sense of the bits that they are added to; `loading` is 1 in the loader's tokens. */
+void load_records(Net *n, Lit loading);
 
 /* ---- map.c ---- */
 void map_label(Net *n, Node from);   /* labels every node from `from` on; ports must have their homes */

@@ -430,6 +430,7 @@ Net *pass_build(Protocol *p)
     unread_ports(&b);
     for (uint32_t i = 0; i < b.n->ports.n; i++)
         if (b.n->ports.data[i].kind == PORT_STATE || b.n->ports.data[i].kind == PORT_ROM) write_port(&b, i);
+    if (p->loads.n) load_records(b.n, flag(&b, "load", is_load, 0, 0));
     outputs(&b);
     cover(b.n);
     return b.n;

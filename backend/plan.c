@@ -247,43 +247,14 @@ static Lin *forms(const Plan *p, const Lit *l, uint32_t n)
     return f;
 }
 
-/* ---- loading: values of nodes while every port and token channel reads 0 ---- */
+/* ---- loading ---- */
 
-static double idle_lin(const double *v, Lin l)
-{
-    double x = l.k;
-    for (uint32_t i = 0; i < l.n; i++) x += l.t[i].coef * v[l.t[i].node];
-    return x;
-}
-
-static double idle_lit(const double *v, Lit l) { return lit_inv(l) ? 1 - v[lit_node(l)] : v[lit_node(l)]; }
-
-static double idle_expr(const double *v, Expr e)
-{
-    double x = idle_lin(v, e.lin);
-    for (uint32_t i = 0; i < e.n; i++) {
-        int32_t m;
-        double g = idle_lin(v, term_gate(e.t[i], &m));
-        if (g > 0) x += e.t[i].coef * g * idle_lin(v, e.t[i].up);
-    }
-    return x;
-}
-
-static double *idle_values(const Net *n)
-{
-    double *v = xalloc(n->nodes.n * sizeof *v);
-    for (Node i = 1; i < n->nodes.n; i++) {
-        const NodeInfo *x = &n->nodes.data[i];
-        if (x->kind != N_PORT && x->kind != N_TOKEN) v[i] = idle_expr(v, x->fast);
-    }
-    return v;
-}
-
-/* form + wanted - (its idle value while this element is loaded) = wanted then, and = form while nothing is loaded. */
-static Lin with_load(const Plan *p, Lin form, double idle, Lit wanted, Lin on)
+/* What form + load.c's literal is too much by: both are at the idle value. */
+static Lin with_load(const Plan *p, Lin form, double idle, Lit wanted)
 {
     Lin f = lin_add(form, over_channels(p, lin_lit(wanted)), 1);
-    return idle ? lin_add(f, on, -1) : f;
+    f.k -= (int32_t)idle;
+    return f;
 }
 
 static void plan_load(const Plan *p, const double *idle, PlanPort *x)
@@ -291,19 +262,18 @@ static void plan_load(const Plan *p, const double *idle, PlanPort *x)
     const Port *q = x->port;
     bool any = q->en_any[0] != LIT0 || q->en_any[1] != LIT0;
     x->load_on = over_channels(p, lin_lit(q->load_on));
-    x->en_idle = any ? (int)(idle_lit(idle, q->en_any[0]) + idle_lit(idle, q->en_any[1])) : 1;
-    for (uint32_t i = 0; i < q->nen; i++) x->en_idle += (any ? 2 : 1) * ((int)idle_lit(idle, q->en[i]) - 1);
+    x->en_idle = any ? (int)(load_idle(idle, q->en_any[0]) + load_idle(idle, q->en_any[1])) : 1;
+    for (uint32_t i = 0; i < q->nen; i++) x->en_idle += (any ? 2 : 1) * ((int)load_idle(idle, q->en[i]) - 1);
     if (q->load_on == LIT0) return;
-    for (uint32_t i = 0; i < q->nwaddr; i++)
-        x->waddr[i] = with_load(p, x->waddr[i], idle_lit(idle, q->waddr[i]), i < q->nload_addr ? q->load_addr[i] : LIT0, x->load_on);
-    for (uint32_t i = 0; i < q->width; i++) x->data[i] = with_load(p, x->data[i], idle_lit(idle, q->data[i]), q->load_data[i], x->load_on);
+    for (uint32_t i = 0; i < q->nwaddr; i++) x->waddr[i] = with_load(p, x->waddr[i], load_idle(idle, q->waddr[i]), q->load_addr[i]);
+    for (uint32_t i = 0; i < q->width; i++) x->data[i] = with_load(p, x->data[i], load_idle(idle, q->data[i]), q->load_data[i]);
     for (uint32_t i = 0; q->lanes && i < port_lanes(q); i++)
-        if (!idle_lit(idle, q->lanes[i])) x->lanes[i] = lin_add(x->lanes[i], x->load_on, 1);
+        if (!load_idle(idle, q->lanes[i])) x->lanes[i] = lin_add(x->lanes[i], x->load_on, 1);
 }
 
 static void plan_ports(Slots *s)
 {
-    const double *idle = idle_values(s->n);
+    const double *idle = load_idle_values(s->n);
     Plan *p = s->p;
     for (uint32_t i = 0; i < s->n->ports.n; i++) {
         const Port *q = &s->n->ports.data[i];
