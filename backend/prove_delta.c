@@ -110,31 +110,51 @@ static int by_pattern(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+typedef struct {
+    VEC(Var) var;     /* that the first row is an AND of */
+    VEC(uint64_t) want; /* per row that may be hot: the values that it asks for */
+} Patterns;
+
+/* In a world's passes: the row is an AND of the variables, or never hot. */
+static bool pattern(Prover *p, Patterns *x, const KeyRow *r, int world)
+{
+    const VarInfo *v = solver_var(p->s, r->s);
+    VarTerm self = {r->s, 1};
+    const VarTerm *t = v->kind == VAR_LIN ? v->lin : &self;
+    uint32_t len = v->kind == VAR_LIN ? v->nlin : 1, n = 0;
+    double max = r->k, step = INFINITY;
+    uint64_t want = 0;
+    bool same = true, first = !x->want.n;
+    if (first) x->var.n = 0;
+    for (uint32_t i = 0; i < len; i++) {
+        double c = r->a * t[i].c;
+        int32_t lo, hi;
+        if (!solver_world(p->s, t[i].v, world, &lo, &hi)) return true;
+        max += fmax(c * lo, c * hi);
+        if (lo == hi) continue;
+        step = fmin(step, fabs(c));
+        if (c > 0 && n < 64) want |= 1ull << n;
+        if (first) vec_push(&x->var, t[i].v);
+        same &= hi - lo == 1 && n < x->var.n && x->var.data[n] == t[i].v;
+        n++;
+    }
+    if (max <= 0) return true;
+    vec_push(&x->want, want);
+    return same && n == x->var.n && n <= 64 && max <= step; /* one wrong bit is enough to be cold */
+}
+
 static bool patterns(Prover *p, const KeyRow *r, uint32_t n)
 {
-    uint64_t *mask = pool_array(p->pool, n + 1, sizeof *mask);
-    const VarInfo *first = solver_var(p->s, r[0].s);
-    for (uint32_t i = 0; i < n; i++) {
-        const VarInfo *v = solver_var(p->s, r[i].s);
-        if ((v->kind == VAR_LIN) != (first->kind == VAR_LIN)) return false;
-        VarTerm self = {r[i].s, 1};
-        const VarTerm *t = v->kind == VAR_LIN ? v->lin : &self;
-        uint32_t len = v->kind == VAR_LIN ? v->nlin : 1, flen = first->kind == VAR_LIN ? first->nlin : 1;
-        double max = r[i].k, step = fabs(r[i].a);
-        if (len != flen || len > 64) return false;
-        for (uint32_t j = 0; j < len; j++) {
-            Var fv = first->kind == VAR_LIN ? first->lin[j].v : r[0].s;
-            const VarInfo *b = solver_var(p->s, t[j].v);
-            double c = r[i].a * t[j].c;
-            if (t[j].v != fv || fabs(c) != step || b->lo < 0 || b->hi > 1) return false;
-            if (c > 0) mask[i] |= 1ull << j, max += c;
-        }
-        if (2 * max > step) return false; /* two rows that differ in one bit: the sum of both is at most max + max - step */
+    Patterns x = {0};
+    bool ok = true;
+    for (int world = 0; ok && world < WORLDS; world++) {
+        x.want.n = 0;
+        for (uint32_t i = 0; ok && i < n; i++) ok = pattern(p, &x, &r[i], world);
+        if (ok && x.want.n) qsort(x.want.data, x.want.n, sizeof *x.want.data, by_pattern);
+        for (uint32_t i = 1; ok && i < x.want.n; i++) ok = x.want.data[i] != x.want.data[i - 1];
     }
-    qsort(mask, n, sizeof *mask, by_pattern);
-    for (uint32_t i = 1; i < n; i++)
-        if (mask[i] == mask[i - 1]) return false;
-    return true;
+    free(x.var.data), free(x.want.data);
+    return ok;
 }
 
 static bool at_most_one(Prover *p, const KeyRow *r, uint32_t n, const char *what)
@@ -304,6 +324,7 @@ static Var abstract_read(Prover *p, Var v)
     const VarInfo d = *solver_var(p->s, v);
     if (d.kind != VAR_DEF || d.ntable <= SMALL_MUX) return v;
     Var any = solver_free_var(p->s, d.lo, d.hi);
+    solver_like(p->s, any, v);
     VarTerm *t = xrealloc(NULL, (solver_var(p->s, d.table[0].g == NO_VAR ? v : d.table[0].g)->nlin + 1) * sizeof *t);
     uint32_t n = d.nlin || d.k ? 0 : common_guards(p, &d, t);
     if (n) {

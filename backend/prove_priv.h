@@ -33,11 +33,13 @@ typedef struct {
     int32_t *v; /* rising */
 } Values;
 
+enum { WORLDS = 2 }; /* prove_world.c */
 typedef enum { VAR_FREE, VAR_LIN, VAR_DEF } VarKind;
 typedef struct {
     VarKind kind;
     int32_t lo, hi;    /* during a question: what is left of it */
     int32_t plo, phi;  /* what is proved */
+    int32_t wlo[WORLDS], whi[WORLDS]; /* what else holds in passes of each world; empty: there are none */
     int32_t k;         /* DEF: constant part */
     uint32_t nlin, ntable;
     VarTerm *lin;      /* LIN: the form; DEF: the affine part */
@@ -62,6 +64,12 @@ Var solver_def(Solver *s, int32_t k, const VarTerm *lin, uint32_t nlin, const Ta
 VarInfo *solver_var(const Solver *s, Var v);
 /* Questions about v take the range of this form into account. */
 void solver_attach(Solver *s, Var v, Var form);
+/* Passes in which none of the first n bits is 1 are world 0, those in which none of the others is are world 1. Before anything is defined by them. */
+void solver_worlds(Solver *s, const Var *first, uint32_t n, const Var *others, uint32_t nothers);
+/* The range of v in a world's passes; false: there are none. */
+bool solver_world(const Solver *s, Var v, int world, int32_t *lo, int32_t *hi);
+/* A free variable takes over another's ranges. */
+void solver_like(Solver *s, Var free, Var other);
 /* A range that is known to hold. */
 void solver_limit(Solver *s, Var v, int32_t lo, int32_t hi);
 /* Proves lo <= v <= hi by case split, within a budget; on success that becomes v's range. */

@@ -54,6 +54,7 @@ static void grow_vars(Solver *s)
 static Var push(Solver *s, VarInfo x)
 {
     x.plo = x.lo, x.phi = x.hi;
+    for (int w = 0; x.kind == VAR_FREE && w < WORLDS; w++) x.wlo[w] = x.lo, x.whi[w] = x.hi;
     Var v = vec_push(&s->v, x);
     if (v >= s->cap) grow_vars(s);
     sample_var(s, v);
@@ -110,7 +111,9 @@ Var solver_lin(Solver *s, const VarTerm *t, uint32_t n)
     }
     int64_t lo = 0, hi = 0;
     lin_bounds(s, t, n, &lo, &hi);
-    Var v = push(s, (VarInfo){.kind = VAR_LIN, .lo = solver_clamp(lo), .hi = solver_clamp(hi), .nlin = n, .lin = copy(s, t, n * sizeof *t), .level = level_of(s, t, n)});
+    VarInfo x = {.kind = VAR_LIN, .lo = solver_clamp(lo), .hi = solver_clamp(hi), .nlin = n, .lin = copy(s, t, n * sizeof *t), .level = level_of(s, t, n)};
+    world_ranges(s, &x);
+    Var v = push(s, x);
     s->nhash++;
     return s->hash[k] = v;
 }
@@ -196,6 +199,7 @@ Var solver_def(Solver *s, int32_t k, const VarTerm *lin, uint32_t nlin, const Ta
             if (part[k] != NO_VAR && s->v.data[part[k]].level > x.level) x.level = s->v.data[part[k]].level;
     }
     x.lo = solver_clamp(lo), x.hi = solver_clamp(hi);
+    world_ranges(s, &x);
     x.level++;
     return push(s, x);
 }

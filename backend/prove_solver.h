@@ -139,6 +139,10 @@ void sample_var(Solver *s, Var v); /* a new one */
 /* Some sample has them all. */
 bool sample_shows(const Solver *s, const Bound *b, uint32_t n);
 
+/* ---- prove_world.c ---- */
+/* Sets the worlds of a form or definition that is about to be made, and narrows its range. */
+void world_ranges(Solver *s, VarInfo *x);
+
 /* ---- prove_search.c ---- */
 /* One search with the definitions of the nearest `depth` levels; true: impossible. */
 bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth);

@@ -25,6 +25,18 @@ static Columns columns(Prover *p, const Tensor *t)
     return c;
 }
 
+/* Tokens of the loader, and the others. */
+static void token_worlds(Prover *p)
+{
+    const Model *m = p->m;
+    Var *load = pool_array(p->pool, m->nkinds + 1, sizeof *load), *run = pool_array(p->pool, m->nkinds + 1, sizeof *run);
+    uint32_t nload = 0, nrun = 0;
+    for (uint32_t k = 0; k < m->nkinds; k++)
+        if (m->kind[k].role == CHIP_LOAD) load[nload++] = p->kind_var[k];
+        else run[nrun++] = p->kind_var[k];
+    if (nload && nrun) solver_worlds(p->s, load, nload, run, nrun);
+}
+
 static void token_vars(Prover *p)
 {
     const Model *m = p->m;
@@ -36,6 +48,7 @@ static void token_vars(Prover *p)
     solver_one_hot(p->s, p->kind_var, m->nkinds);
     p->one_kind = solver_lin(p->s, one, m->nkinds);
     solver_limit(p->s, p->one_kind, 1, 1);
+    token_worlds(p);
     for (uint32_t k = 0; m->nkinds > 1 && k < m->nkinds; k++) solver_attach(p->s, p->kind_var[k], p->one_kind);
 }
 
