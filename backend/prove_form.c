@@ -482,14 +482,17 @@ static bool finish_tables(Prover *p, Sum *x, Table *out, uint32_t *n)
     return true;
 }
 
-/* A sum of gates that exclude each other is a bit, or minus one, or a difference of two. */
+/* A sum of gates that exclude each other is a bit, or minus one, or one beside a constant, or a difference of two: as the samples suggest. */
 static void tighten(Prover *p, Var v)
 {
     const VarInfo *d = solver_var(p->s, v);
-    if (d->kind != VAR_DEF || d->nlin + d->ntable < 2) return; /* the hull is exact */
-    static const int32_t guess[3][2] = {{0, 1}, {-1, 0}, {-1, 1}};
-    for (int i = 0; i < 3; i++)
-        if (guess[i][0] <= d->hi && guess[i][1] >= d->lo && solver_prove(p->s, v, guess[i][0], guess[i][1])) return;
+    if (d->kind != VAR_DEF || d->hi - d->lo < 2) return;
+    int32_t lo, hi;
+    solver_sampled(p->s, v, &lo, &hi);
+    int32_t guess[4][2] = {{lo, hi}, {lo, lo + 1}, {lo - 1, lo}, {lo - 1, lo + 1}};
+    if (hi - lo <= 2)
+        for (int i = lo == hi; i < (lo == hi ? 4 : 1); i++)
+            if (solver_prove(p->s, v, guess[i][0], guess[i][1])) return;
 }
 
 bool sum_end(Prover *p, Sum *x, const char *name, Var *v)
@@ -506,7 +509,7 @@ bool sum_end(Prover *p, Sum *x, const char *name, Var *v)
     free(lin), free(table);
     if (!ok) return false;
     const VarInfo *d = solver_var(p->s, *v);
-    if (d->lo < 0 || d->hi > 1) tighten(p, *v);
+    if (d->hi - d->lo > 1) tighten(p, *v);
     d = solver_var(p->s, *v);
     p->wide += d->hi - d->lo > 1 && d->kind == VAR_DEF && d->nlin + d->ntable > 1;
     return x->absum == 0 || margin(p, M_SUM, 0x1p24 * x->unit / x->absum, name, x->ch, x->line);

@@ -65,3 +65,10 @@ bool sample_shows(const Solver *s, const Bound *b, uint32_t n)
     }
     return false;
 }
+
+void solver_sampled(const Solver *s, Var v, int32_t *lo, int32_t *hi)
+{
+    const int32_t *x = of(s, v);
+    *lo = *hi = x[0];
+    for (int k = 1; k < SAMPLES; k++) *lo = x[k] < *lo ? x[k] : *lo, *hi = x[k] > *hi ? x[k] : *hi;
+}
