@@ -489,7 +489,7 @@ static void tighten(Prover *p, Var v)
     if (d->kind != VAR_DEF || d->hi - d->lo < 2) return;
     int32_t lo, hi;
     solver_sampled(p->s, v, &lo, &hi);
-    int32_t guess[4][2] = {{lo, hi}, {lo, lo + 1}, {lo - 1, lo}, {lo - 1, lo + 1}};
+    int32_t guess[4][2] = {{lo, hi}, {lo - (lo > 0), lo + (lo <= 0)}, {lo - (lo <= 0), lo + (lo > 0)}, {lo - 1, lo + 1}}; /* nearest to 0 first */
     if (hi - lo <= 2)
         for (int i = lo == hi; i < (lo == hi ? 4 : 1); i++)
             if (solver_prove(p->s, v, guess[i][0], guess[i][1])) return;
