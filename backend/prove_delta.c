@@ -77,11 +77,20 @@ static bool norms_to_one(double h)
     return low_bit(h) == h && sum + L2_EPS == sum && x * r == 1.0f && h >= 4 && h < 0x1p60;
 }
 
+/* All its positive values are made 1. */
+static bool key_values(const RealValues *all)
+{
+    for (uint32_t i = 0; all && i < all->n; i++)
+        if (all->v[i] > 0 && !norms_to_one(all->v[i])) return false;
+    return all != NULL;
+}
+
 static bool key_row(Prover *p, const ConvRow *c, uint32_t row, uint32_t index, const char *what, KeyRow *x)
 {
     *x = (KeyRow){.row = row, .index = index, .tap = c->tap, .always = true};
     if (!silu_row(p, c->f, what, index, M_KEY, &x->s, &x->a, &x->k)) return false;
     const RealValues *all = form_values(p, x->s, x->a, x->k);
+    if (all && !key_values(all) && form_tighten(p, c->f) && form_var(p, c->f, &x->s, &x->a, &x->k)) all = form_values(p, x->s, x->a, x->k);
     for (uint32_t i = 0; all && i < all->n; i++) {
         double v = all->v[i];
         x->always &= v > 0;

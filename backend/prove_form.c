@@ -463,6 +463,20 @@ static bool finish_lin(Sum *x, VarTerm *out, uint32_t *n)
     return whole(x->k);
 }
 
+/* A condition on one bit is that bit, which may cancel another term. */
+static void bits_to_lin(Prover *p, Sum *x)
+{
+    for (uint32_t i = 0; i < x->table.n; i++) {
+        RealTable *t = &x->table.data[i];
+        if (t->s != NO_VAR || t->m != NO_VAR || t->g == NO_VAR) continue;
+        const VarInfo *g = solver_var(p->s, t->g);
+        if (g->kind == VAR_LIN || g->hi - g->lo != 1 || g->hi != t->gtop) continue;
+        vec_push(&x->lin, ((RealTerm){t->g, t->t[0]}));
+        x->k -= t->t[0] * g->lo;
+        t->t[0] = 0;
+    }
+}
+
 /* Tables that are 0 everywhere are dropped. */
 static bool finish_tables(Prover *p, Sum *x, Table *out, uint32_t *n)
 {
@@ -495,11 +509,29 @@ static void tighten(Prover *p, Var v)
             if (solver_prove(p->s, v, guess[i][0], guess[i][1])) return;
 }
 
+bool form_tighten(Prover *p, const Form *f)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < f->n; i++) {
+        Var v = p->chan[f->t[i].ch];
+        const VarInfo *x = solver_var(p->s, v);
+        int32_t lo, hi;
+        solver_sampled(p->s, v, &lo, &hi);
+        if (lo > x->lo || hi < x->hi) any |= solver_prove(p->s, v, lo, hi);
+    }
+    Var s;
+    double a, k;
+    if (!any || !form_var(p, f, &s, &a, &k)) return false;
+    if (s != NO_VAR) solver_update(p->s, s);
+    return true;
+}
+
 bool sum_end(Prover *p, Sum *x, const char *name, Var *v)
 {
     find_cores(p, x);
     for (uint32_t i = 0; i < x->add.n; i++)
         if (!add_gate(p, x, &x->add.data[i])) return false;
+    bits_to_lin(p, x);
     VarTerm *lin = xrealloc(NULL, (x->lin.n + 1) * sizeof *lin);
     Table *table = xrealloc(NULL, (x->table.n + 1) * sizeof *table);
     uint32_t nlin, ntable;

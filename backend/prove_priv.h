@@ -70,6 +70,8 @@ void solver_worlds(Solver *s, const Var *first, uint32_t n, const Var *others, u
 bool solver_world(const Solver *s, Var v, int world, int32_t *lo, int32_t *hi);
 /* A free variable takes over another's ranges. */
 void solver_like(Solver *s, Var free, Var other);
+/* A form's range after its variables' have narrowed. */
+void solver_update(Solver *s, Var v);
 /* A range that is known to hold. */
 void solver_limit(Solver *s, Var v, int32_t lo, int32_t hi);
 /* The range of v in the samples. */
@@ -189,6 +191,8 @@ bool forms_make(Prover *p, const Tensor *t, const char *name, const Tensor *gain
 /* The row's sum is exact in float32 for every order of summation. */
 bool form_exact(Prover *p, const Form *f, const char *name, uint32_t row, uint32_t line);
 void form_range(const Prover *p, const Form *f, double *lo, double *hi);
+/* Narrows its channels' ranges to what they are in the samples, where that is shown; true: one was. */
+bool form_tighten(Prover *p, const Form *f);
 /* form = a * s + k for a linear variable s; NO_VAR when it is constant. */
 bool form_var(Prover *p, const Form *f, Var *s, double *a, double *k);
 /* All the values a * s + k may have, in pool memory; NULL after a refusal. */

@@ -176,6 +176,15 @@ static int8_t direction(const Table *t)
     return up ? 1 : down ? -1 : 0;
 }
 
+void solver_update(Solver *s, Var v)
+{
+    const VarInfo *x = &s->v.data[v];
+    int64_t lo = 0, hi = 0;
+    if (x->kind != VAR_LIN) return;
+    lin_bounds(s, x->lin, x->nlin, &lo, &hi);
+    solver_limit(s, v, solver_clamp(lo), solver_clamp(hi));
+}
+
 int32_t *solver_table(Solver *s, int32_t n)
 {
     return copy(s, NULL, (size_t)n * sizeof(int32_t));

@@ -116,12 +116,21 @@ typedef struct {
     bool fixed;         /* A is constant */
 } Score;
 
+/* A bit's two values when a constant one did not look like one at first. */
+static bool bit_value(Prover *p, const Form *f, double *v0, double *v1)
+{
+    if (!form_tighten(p, f)) return false;
+    form_range(p, f, v0, v1);
+    return fabs(*v0) == fabs(*v1) && *v0 != 0;
+}
+
 /* One kind's row: products exact, every |B| the same in all passes. */
 static bool score_of(Prover *p, uint32_t k, const Form *kind, const Form *bit, Score *x)
 {
     const ChipKind *c = &p->m->kind[k];
     double sum = kind->kabs, unit = kind->kunit;
     if (!form_var(p, kind, &x->s, &x->a, &x->k)) return false;
+    if (x->s != NO_VAR && solver_var(p->s, x->s)->hi - solver_var(p->s, x->s)->lo > 1 && form_tighten(p, kind) && !form_var(p, kind, &x->s, &x->a, &x->k)) return false;
     form_range(p, kind, &x->lo, &x->hi);
     x->fixed = x->s == NO_VAR || solver_var(p->s, x->s)->lo == solver_var(p->s, x->s)->hi;
     if (x->fixed && x->hi <= 0 && sum == 0) return true; /* never said: its logits are 0 */
@@ -139,7 +148,7 @@ static bool score_of(Prover *p, uint32_t k, const Form *kind, const Form *bit, S
             v0 = a * v->lo + b, v1 = a * v->hi + b;
             if (v->hi - v->lo > 1) return refuse(p, "head: bit %u of kind %s has more than two values", i, c->name);
         }
-        if (fabs(v0) != fabs(v1) || v0 == 0) return refuse(p, "head: bit %u of kind %s is %g or %g, not +-1", i, c->name, v0, v1);
+        if ((fabs(v0) != fabs(v1) || v0 == 0) && !bit_value(p, &bit[i], &v0, &v1)) return refuse(p, "head: bit %u of kind %s is %g or %g, not +-1", i, c->name, v0, v1);
         x->bits += fabs(v0);
         x->least = fmin(x->least, fabs(v0));
         sum += fabs(a) + bit[i].kabs;
