@@ -88,11 +88,21 @@ static bool exclude(Solver *s, Literal a, Literal b, Effort e)
     return true;
 }
 
+static bool exclude_by_cases(Solver *s, Var x, Var y)
+{
+    Literal a = {x, true}, b = {y, true};
+    Bound both[2] = {literal_bound(s, a), literal_bound(s, b)};
+    if (sample_shows(s, both, 2) || !cases_impossible(s, both, 2)) return false;
+    remember(s, a, b);
+    return true;
+}
+
 bool solver_exclusive(Solver *s, Var x, Var y)
 {
     VarTerm t[2] = {{x < y ? x : y, 1}, {x < y ? y : x, 1}};
     Var f = solver_lin(s, t, 2);
-    return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, (Literal){x, true}, (Literal){y, true}, FULL);
+    return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, (Literal){x, true}, (Literal){y, true}, FULL) ||
+           exclude_by_cases(s, x, y);
 }
 
 /* ---- pairs of gates ---- */
@@ -215,7 +225,7 @@ static bool prove_side(Solver *s, Bound b, int sign)
             if (r) return true;
             if (!s->found || !(learn(s, MODERATE) || (s->vain < VAIN && learn(s, FULL)))) break;
         }
-    return solver_impossible(s, &b, 1);
+    return solver_impossible(s, &b, 1) || (!sample_shows(s, &b, 1) && cases_impossible(s, &b, 1));
 }
 
 bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi)

@@ -50,6 +50,7 @@ void sample_var(Solver *s, Var v)
 
 void solver_one_hot(Solver *s, const Var *v, uint32_t n)
 {
+    s->hot = v[0], s->nhot = n;
     for (int k = 0; k < SAMPLES; k++) {
         uint32_t hot = random32(s) % n;
         for (uint32_t i = 0; i < n; i++) room(s, v[i])[k] = i == hot;

@@ -68,6 +68,9 @@ struct Solver {
     uint32_t fact_cap, nfacts;
     Var last_apart;   /* the last definition whose gates were shown to be on one at a time; NO_VAR: none */
     VEC(int32_t) samples; /* [variable][SAMPLES] */
+    Var hot;          /* the first of nhot bits of which one is 1 */
+    uint32_t nhot;
+    double work;      /* of questions by cases */
     uint64_t random, nodes, vain; /* searches' nodes; those of full searches for a fact that found none */
 };
 
@@ -142,6 +145,10 @@ bool sample_shows(const Solver *s, const Bound *b, uint32_t n);
 /* ---- prove_world.c ---- */
 /* Sets the worlds of a form or definition that is about to be made, and narrows its range. */
 void world_ranges(Solver *s, VarInfo *x);
+
+/* ---- prove_cases.c ---- */
+/* No pass has them all: by trying every value of a cut below them. */
+bool cases_impossible(Solver *s, const Bound *b, uint32_t n);
 
 /* ---- prove_search.c ---- */
 /* One search with the definitions of the nearest `depth` levels; true: impossible. */
