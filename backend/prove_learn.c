@@ -6,7 +6,7 @@
 #include "prove_solver.h"
 #include <stdlib.h>
 
-enum { VAIN = 10000, PEELS = 16, MAX_LITERALS = 12, MAX_FACTS = 500 };
+enum { VAIN = 10000, PEELS = 16, MAX_LITERALS = 64, MAX_FACTS = 500 };
 
 typedef struct {
     Var v;
