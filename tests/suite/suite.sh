@@ -17,7 +17,7 @@ cpu_with() { # EXTENSION...
 same_signature() { # CPU NAME
     local sig=tests/suite/$2.sig
     build_test "$2" && "$BUILD/tests/golden" --cpu "$1" --signature "$tmp/golden.sig" "$tmp/$2.elf" && diff $sig "$tmp/golden.sig" || return 1
-    if [ -f "cpu-spec/$1.ckt" ]; then
+    if [ -f "cpu-spec/$1.ckt" ] && [ "$1" != rv32im_machine ]; then # whose chip takes minutes to build
         "$TAPEOUT" build -q "cpu-spec/$1.ckt" -o "$tmp/chip" && "$TAPEOUT" run "$tmp/chip" "$tmp/$2.elf" --check --signature "$tmp/chip.sig" &&
             diff $sig "$tmp/chip.sig" || return 1
     fi
