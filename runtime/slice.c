@@ -1,60 +1,12 @@
 /* slice.c: a chip as stages of logic over planes, compiled one after the other: embedding; for each layer what its state is asked for, then what
  * comes of it and the MLP; output head. Between two stages a channel is an Int whose planes lie in slots that the later stages read. A stage
  * whose assumed ranges do not hold is compiled again, with all after it, and the pass goes on from there: what lies before it stands. */
-#include "slice.h"
+#include "slice_priv.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { TEMP = 32768, MAX_TAPS = 16 };
-
-typedef enum { STAGE_EMBED, STAGE_IN, STAGE_OUT, STAGE_HEAD } StageKind;
-typedef struct {
-    StageKind kind;
-    uint32_t layer;
-    BitCode code;
-    VEC(Check) check;
-    uint8_t *level;    /* [hidden] */
-    Channel **channel; /* [hidden] before the stage; NULL: 0 */
-    uint32_t next, nfree, *free; /* slots at its beginning */
-    Pool *keep;
-} Stage;
-
-/* A channel of earlier tokens, a bit: past[t] is its plane t tokens back. */
-typedef struct {
-    uint32_t channel, taps;
-    uint16_t past[MAX_TAPS], now; /* now: the slot of this token's, NO_SLOT: 0 */
-    uint64_t carry;               /* shared lanes: its last 64 lanes of the block before */
-} Past;
-
-struct Slice {
-    const Model *m;
-    bool shared;
-    Pool *pool, *block_pool;
-    Bits g;
-    Plane *plane;
-    float *pilot;
-    uint32_t nbases;
-    Basis *basis;
-    SliceDelta **delta; /* [layers], NULL: attention */
-    SliceMlp **mlp;
-    const Basis *final;
-    VEC(Past) *past; /* [layers] */
-    bool **needed;   /* [layers + 1][hidden] read by that layer's mixer or later */
-    uint32_t nstages;
-    Stage *stage;
-    uint32_t next, nfree, *free; /* allocator */
-    uint32_t kind_bits, payload_bits;
-    uint16_t token_in[64], token_out[64], special, retired, wrong, begun[MAX_TAPS];
-    uint64_t active[PLANE_WORDS];
-    uint64_t *scratch;
-    size_t nscratch;
-    uint32_t bytes, compilations;
-    double seconds;
-    Forms head;
-    uint32_t *kind_form, *bit_form, *code_of;
-    bool began; /* shared: a block has been run */
-};
+enum { TEMP = 32768 }; /* slots of temporaries begin here */
 
 static double now(void)
 {
@@ -71,7 +23,6 @@ const Plane *slice_retired(const Slice *s) { return &s->plane[s->retired]; }
 Cells *slice_layer_cells(Slice *s, uint32_t layer) { return s->delta[layer] ? slice_delta_cells(s->delta[layer]) : NULL; }
 
 /* ---- slots ---- */
-uint16_t slice_new_slot(Slice *s);
 uint16_t slice_new_slot(Slice *s)
 {
     uint32_t slot = s->nfree ? s->free[--s->nfree] : s->next++;
@@ -150,7 +101,6 @@ static Past *past_of(Slice *s, uint32_t layer, uint32_t channel)
 static pthread_mutex_t compiling = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t compiling_layer; /* of the block */
 
-Int **slice_past(Block *k, uint32_t tap);
 Int **slice_past(Block *k, uint32_t tap)
 {
     Slice *s = k->s;
@@ -167,7 +117,6 @@ Int **slice_past(Block *k, uint32_t tap)
     return x;
 }
 
-Ref slice_begun(Block *k, uint32_t tap);
 Ref slice_begun(Block *k, uint32_t tap) { return bits_leaf(k->g, k->s->begun[tap]); }
 
 static void note_past(Slice *s, uint32_t layer, const bool *past)
@@ -222,242 +171,6 @@ static void keep_past(Slice *s, uint32_t layer)
     }
 }
 
-/* ---- embedding ---- */
-static Ref kind_plane(Block *k, const uint16_t *slot, uint32_t bits, uint32_t kind)
-{
-    Ref all = TRUE_REF;
-    for (uint32_t b = 0; b < bits; b++) all = bits_and(k->g, all, bits_leaf(k->g, slot[b]) ^ !(kind >> b & 1));
-    return all;
-}
-
-typedef struct {
-    uint32_t channel, kind;
-    Ref plane;
-    float w;
-} Seed;
-typedef VEC(Seed) Seeds;
-
-static int by_channel_then_weight(const void *p, const void *q)
-{
-    const Seed *x = p, *y = q;
-    if (x->channel != y->channel) return x->channel < y->channel ? -1 : 1;
-    if (x->w != y->w) return x->w < y->w ? -1 : 1;
-    return x->kind < y->kind ? -1 : x->kind > y->kind ? 1 : x->plane < y->plane ? -1 : x->plane > y->plane;
-}
-
-static void list_seeds(Block *k, Seeds *out)
-{
-    Slice *s = k->s;
-    const Model *m = s->m;
-    Ref *kind = pool_array(k->pool, m->nkinds, sizeof *kind);
-    for (uint32_t i = 0; i < m->nkinds; i++) kind[i] = kind_plane(k, s->token_in, s->kind_bits, i);
-    for (uint32_t i = 0; i < m->embed_kind.n; i++) {
-        uint32_t c = (uint32_t)m->embed_kind.col[i], r = (uint32_t)m->embed_kind.row[i];
-        if (s->pilot[c] == 0) vec_push(out, ((Seed){c, r, kind[r], m->embed_kind.value[i]}));
-    }
-    for (uint32_t i = 0; i < m->embed_bit.n; i++) {
-        uint32_t c = (uint32_t)m->embed_bit.col[i], r = (uint32_t)m->embed_bit.row[i] / m->max_width, b = (uint32_t)m->embed_bit.row[i] % m->max_width;
-        vec_push(out, ((Seed){c, r, bits_and(k->g, kind[r], bits_leaf(k->g, s->token_in[s->kind_bits + b])), m->embed_bit.value[i]}));
-    }
-    if (out->n) qsort(out->data, out->n, sizeof *out->data, by_channel_then_weight);
-}
-
-/* Kinds exclude each other: amounts of different kinds that are equal are one plane. */
-static bool seed_channel(Block *k, const Seed *seed, uint32_t n, uint8_t level)
-{
-    Sum s = {0};
-    bool ok = true;
-    for (uint32_t i = 0, end; i < n; i = end) {
-        Ref plane = FALSE_REF;
-        int64_t w;
-        for (end = i; end < n && seed[end].w == seed[i].w && (end == i || seed[end].kind != seed[end - 1].kind); end++) plane = bits_or(k->g, plane, seed[end].plane);
-        ok &= whole((double)seed[i].w, &w);
-        vec_push(&s.part, ((Part){.first = s.term.n, .end = s.term.n + 1, .lo = w < 0 ? w : 0, .hi = w > 0 ? w : 0}));
-        vec_push(&s.term, ((Term){plane, w}));
-    }
-    Int *x = ok ? sum_channel(k, &s, NULL, seed->channel, level) : NULL;
-    if (!x) k->why = "an embedding that is no integer";
-    k->x[seed->channel] = x;
-    free(s.term.data);
-    free(s.part.data);
-    return x != NULL;
-}
-
-static bool embed(Block *k, const uint8_t *level)
-{
-    Seeds seeds = {0};
-    bool ok = true;
-    list_seeds(k, &seeds);
-    for (uint32_t i = 0, end; ok && i < seeds.n; i = end) {
-        for (end = i; end < seeds.n && seeds.data[end].channel == seeds.data[i].channel; end++) {}
-        ok = seed_channel(k, seeds.data + i, end - i, level[seeds.data[i].channel]);
-    }
-    free(seeds.data);
-    return ok;
-}
-
-/* ---- output head ---- */
-typedef struct {
-    Ref payload[32];
-    double margin; /* the sum of the absolute values, when it is constant */
-    VEC(Term) term; /* else, in units of `unit` */
-} Code;
-
-/* A payload bit is the sign of its form's value; what it adds to the score is the absolute value. */
-static bool payload_bit(Block *k, uint32_t form, double unit, Ref *bit, Code *c)
-{
-    const Forms *f = &k->s->head;
-    Table t;
-    if (!form_table(k, k->x, f->e.data + f->start[form], f->start[form + 1] - f->start[form], (double)f->bias[form], &t)) return false;
-    uint8_t *plane = xrealloc(NULL, t.size);
-    double least = INFINITY;
-    int64_t most = 0, v;
-    for (uint32_t i = 0; i < t.size; i++) {
-        plane[i] = t.value[i] > 0;
-        if (fabs(t.value[i]) < least) least = fabs(t.value[i]);
-    }
-    *bit = table_plane(k, &t, plane);
-    bool ok = true;
-    for (uint32_t i = 0; i < t.size && ok; i++) {
-        ok = whole((fabs(t.value[i]) - least) / unit, &v);
-        if (v > most) most = v;
-    }
-    c->margin += least;
-    for (uint32_t b = 0; ok && most >> b; b++) {
-        for (uint32_t i = 0; i < t.size; i++) plane[i] = (uint64_t)llrint((fabs(t.value[i]) - least) / unit) >> b & 1;
-        vec_push(&c->term, ((Term){table_plane(k, &t, plane), 1ll << b}));
-    }
-    free(plane);
-    return ok;
-}
-
-static double head_unit(const Slice *s)
-{
-    double unit = 1e30;
-    for (uint32_t i = 0; i < s->head.e.n + s->head.n; i++) {
-        int exp;
-        float w = i < s->head.e.n ? s->head.e.data[i].w : s->head.bias[i - s->head.e.n];
-        int64_t mantissa = (int64_t)ldexp(frexp(fabs((double)w), &exp), 24);
-        if (!mantissa) continue;
-        double u = ldexp(1, exp + __builtin_ctzll((uint64_t)mantissa) - 24);
-        if (u < unit) unit = u;
-    }
-    return unit;
-}
-
-static bool make_code(Block *k, uint32_t kind, double unit, Code *c)
-{
-    const Model *m = k->s->m;
-    for (uint32_t i = 0; i < m->kind[kind].width; i++)
-        if (!payload_bit(k, k->s->bit_form[kind * m->max_width + i], unit, &c->payload[i], c)) return false;
-    return true;
-}
-
-static bool score_of(Block *k, uint32_t kind, double unit, const Code *c, Int *out)
-{
-    const Forms *f = &k->s->head;
-    uint32_t form = k->s->kind_form[kind];
-    VEC(Term) term = {0};
-    int64_t constant = 0, w = 0;
-    bool ok = whole(((double)f->bias[form] + c->margin) / unit, &constant);
-    for (uint32_t e = f->start[form]; ok && e < f->start[form + 1]; e++) {
-        const Int *x = channel_int(k->x, f->e.data[e].at);
-        ok = whole((double)f->e.data[e].w / unit, &w);
-        constant += w * x->lo;
-        for (uint32_t p = 0; p < x->n; p++) vec_push(&term, ((Term){x->plane[p], w * (1ll << p)}));
-    }
-    for (uint32_t i = 0; i < c->term.n; i++) vec_push(&term, c->term.data[i]);
-    ok = ok && bits_sum(k->g, term.data, term.n, constant, out);
-    free(term.data);
-    return ok;
-}
-
-/* x - lo in `width` planes. */
-static void rebase(Block *k, const Int *x, int64_t lo, uint32_t width, Ref *out)
-{
-    Term t[MAX_PLANES];
-    for (uint32_t p = 0; p < x->n; p++) t[p] = (Term){x->plane[p], 1ll << p};
-    bits_add(k->g, t, x->n, x->lo - lo, width, out);
-}
-
-static Ref greater(Block *k, const Ref *a, const Ref *b, uint32_t n)
-{
-    Ref g = FALSE_REF;
-    for (uint32_t i = 0; i < n; i++) g = bits_mux(k->g, bits_xor(k->g, a[i], b[i]), a[i], g);
-    return g;
-}
-
-/* The first of the greatest scores: planes of its kind's number. */
-static void best_kind(Block *k, const Int *score, Ref *number)
-{
-    const Slice *s = k->s;
-    int64_t lo = INT64_MAX, hi = INT64_MIN;
-    Ref best[64], mine[64];
-    for (uint32_t i = 0; i < s->m->nkinds; i++) {
-        if (score[i].lo < lo) lo = score[i].lo;
-        if (score[i].hi > hi) hi = score[i].hi;
-    }
-    uint32_t width = bits_width((uint64_t)(hi - lo));
-    int64_t floor = INT64_MIN; /* some earlier kind has at least this */
-    for (uint32_t b = 0; b < s->kind_bits; b++) number[b] = FALSE_REF;
-    for (uint32_t i = 0; i < s->m->nkinds; i++) {
-        if (i && score[i].hi <= floor) continue;
-        rebase(k, &score[i], lo, width, mine);
-        Ref better = i ? greater(k, mine, best, width) : TRUE_REF;
-        for (uint32_t b = 0; b < width; b++) best[b] = i ? bits_mux(k->g, better, mine[b], best[b]) : mine[b];
-        for (uint32_t b = 0; b < s->kind_bits; b++) number[b] = bits_mux(k->g, better, i >> b & 1 ? TRUE_REF : FALSE_REF, number[b]);
-        if (score[i].lo > floor) floor = score[i].lo;
-    }
-    if (s->m->end < s->m->geo.vocab && lo < 0) { /* an unused row, whose logit is 0, must not win */
-        Ref zero[64];
-        for (uint32_t b = 0; b < width; b++) zero[b] = (uint64_t)-lo >> b & 1 ? TRUE_REF : FALSE_REF;
-        Ref below = greater(k, zero, best, width);
-        if (below != FALSE_REF) vec_push(&k->check, ((CheckNode){below, CHECK_FATAL, "an unused row of the vocabulary won"}));
-    }
-}
-
-static void head_goals(Block *k, const Ref *number, const Code *code)
-{
-    Slice *s = k->s;
-    const Model *m = s->m;
-    Ref payload[32] = {0}, special = FALSE_REF, retired = FALSE_REF, *of_code = pool_array(k->pool, m->nkinds, sizeof *of_code);
-    for (uint32_t i = 0; i < m->nkinds; i++) {
-        Ref mine = TRUE_REF;
-        for (uint32_t b = 0; b < s->kind_bits; b++) mine = bits_and(k->g, mine, number[b] ^ !(i >> b & 1));
-        of_code[s->code_of[i]] = bits_or(k->g, of_code[s->code_of[i]], mine);
-        if (m->kind[i].role != CHIP_TRACE) special = bits_or(k->g, special, mine);
-        if (m->kind[i].retire) retired = bits_or(k->g, retired, mine);
-    }
-    for (uint32_t i = 0; i < m->nkinds; i++)
-        for (uint32_t b = 0; s->code_of[i] == i && b < m->kind[i].width; b++)
-            payload[b] = bits_or(k->g, payload[b], bits_and(k->g, of_code[i], code[i].payload[b]));
-    for (uint32_t b = 0; b < s->kind_bits; b++) vec_push(&k->goal, ((BitGoal){number[b], s->token_out[b]}));
-    for (uint32_t b = 0; b < s->payload_bits; b++) vec_push(&k->goal, ((BitGoal){payload[b], s->token_out[s->kind_bits + b]}));
-    vec_push(&k->goal, ((BitGoal){special, s->special}));
-    vec_push(&k->goal, ((BitGoal){retired, s->retired}));
-}
-
-static bool head(Block *k)
-{
-    Slice *s = k->s;
-    const Model *m = s->m;
-    double unit = head_unit(s);
-    Code *code = pool_array(k->pool, m->nkinds, sizeof *code);
-    Int *score = pool_array(k->pool, m->nkinds, sizeof *score);
-    Ref number[32];
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < m->nkinds; i++) {
-        if (s->code_of[i] == i) ok = make_code(k, i, unit, &code[i]);
-        ok = ok && score_of(k, i, unit, &code[s->code_of[i]], &score[i]);
-    }
-    if (ok) {
-        best_kind(k, score, number);
-        head_goals(k, number, code);
-    } else k->why = "scores that are no multiples of a unit";
-    for (uint32_t i = 0; i < m->nkinds; i++) free(code[i].term.data);
-    return ok;
-}
-
 /* ---- stages ---- */
 static void grow_scratch(Slice *s, const Cells *c)
 {
@@ -471,8 +184,8 @@ static bool stage_block(Slice *s, Stage *st, Block *k)
 {
     bool ok = true;
     compiling_layer = st->layer;
-    if (st->kind == STAGE_EMBED) return embed(k, st->level);
-    if (st->kind == STAGE_HEAD) return head(k);
+    if (st->kind == STAGE_EMBED) return slice_embed(k, st->level);
+    if (st->kind == STAGE_HEAD) return slice_head(k);
     if (st->kind == STAGE_IN) {
         find_now(s, st);
         ok = slice_delta_in(s->delta[st->layer], k);

@@ -1,9 +1,12 @@
 /* slice.h: a chip as logic over bit planes: many lanes at once, each a machine (batch.c) or a token of a given trace (follow.c).
  *
- *   slice.c        channels between blocks, compilation stage by stage, embedding, output head, a pass
+ *   slice.c        channels between blocks, compilation stage by stage, a pass
+ *   slice_head.c   embedding and output head
  *   slice_form.c   affine forms over channels as sums of planes; ranges
  *   slice_mlp.c    a SwiGLU block as logic
- *   slice_delta.c  a Gated DeltaNet layer: which heads are written and read, at which rows, under which conditions
+ *   slice_delta.c  a Gated DeltaNet layer: which heads are written and read, at which rows
+ *   slice_family.c ... under which addresses and conditions
+ *   slice_ports.c  ... compiled
  *   slice_cells.c  its state: packed cells of every lane, reads and writes lane by lane
  *
  * WHY IT IS THE SAME. In a chip whose margins are proved every channel is an integer (within a band that no decision notices), so that a

@@ -1,6 +1,6 @@
 /* slice_cells.c: a layer's state in packed cells, lane by lane: what planes say of addresses, conditions and values is turned into words of each
  * lane, cells are written and then read, and what was read is turned into planes again. */
-#include "slice.h"
+#include "slice_priv.h"
 
 enum { NONE = 0xffffffff };
 
@@ -130,8 +130,6 @@ const char *cells_run(const Cells *c, Plane *plane, const uint64_t *active, uint
 }
 
 /* ---- one machine's cells through the state map ---- */
-Cells *slice_layer_cells(Slice *s, uint32_t layer); /* slice.c; NULL for an attention layer */
-
 static uint8_t *row_of(SliceState *s, uint32_t layer, uint32_t head, uint32_t row, const CellHead **h, const Bundle **b)
 {
     const Cells *c = slice_layer_cells(s->s, layer);

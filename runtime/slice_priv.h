@@ -1,4 +1,4 @@
-/* slice_priv.h: what slice_family.c gives to slice_delta.c. */
+/* slice_priv.h: what the files of slice.h share among themselves. */
 #ifndef TAPEOUT_SLICE_PRIV_H
 #define TAPEOUT_SLICE_PRIV_H
 #include "slice.h"
@@ -27,4 +27,140 @@ bool plane_families(PlaneFamilies *out, Pool *p, const Forms *f, const bool *wan
 typedef enum { FAMILY_KEY, FAMILY_BETA, FAMILY_GATE } FamilyUse;
 /* The planes of the address and of the condition, and the forms' value when on (the smallest; for a gate any other is a fatal check). */
 bool family_planes(Block *k, Int **x, const PlaneFamily *y, FamilyUse use, Ref *address, Ref *on, double *value);
+enum { MAX_TAPS = 16 };
+enum { PART_Q, PART_K, PART_V, PARTS };
+/* A channel of q, k or v: tap << 26 | form; NONE: always 0. */
+#define CODE_TAP(c) ((c) >> 26)
+#define CODE_FORM(c) ((c) & 0x3ffffff)
+#define HUGE_WEIGHT 0x1p30f /* per channel of value 1: no cell holds such a number but by a tiny beta */
+
+/* The rows of a key head for a key or a query. */
+typedef struct {
+    uint32_t tap;
+    PlaneFamily family; /* its table: rows */
+    uint32_t select;
+} RowFamily;
+
+/* A stored lane. */
+typedef struct {
+    uint32_t lane, code;
+    double y;              /* what a value of 1 reads as, before out_proj */
+    bool counts;           /* takes additive writes: */
+    uint32_t count_channel;
+    float count_weight;
+} Lane;
+typedef struct {
+    CellClass cell;
+    uint32_t nlanes;
+    Lane *lane;
+    float *fixed; /* [dv] */
+    bool placed, any_fixed;
+    Ref bit[64]; /* of the value to be written, while a block is compiled */
+} DeltaClass;
+
+/* The heads of a bundle, in order, which of them share a value: bundles of the same classes are of one kind. */
+typedef struct {
+    uint32_t n, *class;
+    Field value;
+} BundleKind;
+typedef struct {
+    uint32_t kind, *head; /* [kind's n] */
+} DeltaBundle;
+
+/* Bundles whose words go the same way. */
+typedef struct {
+    uint32_t bundle; /* the first such */
+    double gate;
+    Field field;
+    uint16_t slot[64];
+} OutGroup;
+
+typedef struct {
+    uint32_t class, key, query; /* RowFamily or NONE */
+    bool written, read;
+    Entry *out;          /* by stored lane */
+    uint32_t *out_start; /* [nlanes + 1] */
+} DeltaHead;
+
+struct SliceDelta {
+    const Model *m;
+    const Geometry *g;
+    Pool *pool;
+    Forms form[PARTS][MAX_TAPS], b, z;
+    uint32_t *code[PARTS], *b_of, *z_of;
+    VEC(RowFamily) rows;
+    VEC(DeltaClass *) classes;
+    DeltaHead *head; /* [nv] */
+    PlaneFamilies beta, gate;
+    VEC(uint32_t) counting; /* heads */
+    float *norm;
+    Entry *out;
+    uint32_t *out_start; /* by column of out_proj */
+    Cells cells;
+    VEC(BundleKind) kinds;
+    VEC(DeltaBundle) bundles;
+    VEC(OutGroup) groups;
+    VEC(PackWord) in, outw;
+    uint32_t *bytes;
+    bool compiled;
+};
+
+typedef enum { STAGE_EMBED, STAGE_IN, STAGE_OUT, STAGE_HEAD } StageKind;
+typedef struct {
+    StageKind kind;
+    uint32_t layer;
+    BitCode code;
+    VEC(Check) check;
+    uint8_t *level;    /* [hidden] */
+    Channel **channel; /* [hidden] before the stage; NULL: 0 */
+    uint32_t next, nfree, *free; /* slots at its beginning */
+    Pool *keep;
+} Stage;
+
+/* A channel of earlier tokens, a bit: past[t] is its plane t tokens back. */
+typedef struct {
+    uint32_t channel, taps;
+    uint16_t past[MAX_TAPS], now; /* now: the slot of this token's, NO_SLOT: 0 */
+    uint64_t carry;               /* shared lanes: its last 64 lanes of the block before */
+} Past;
+
+struct Slice {
+    const Model *m;
+    bool shared;
+    Pool *pool, *block_pool;
+    Bits g;
+    Plane *plane;
+    float *pilot;
+    uint32_t nbases;
+    Basis *basis;
+    SliceDelta **delta; /* [layers], NULL: attention */
+    SliceMlp **mlp;
+    const Basis *final;
+    VEC(Past) *past; /* [layers] */
+    bool **needed;   /* [layers + 1][hidden] read by that layer's mixer or later */
+    uint32_t nstages;
+    Stage *stage;
+    uint32_t next, nfree, *free; /* allocator */
+    uint32_t kind_bits, payload_bits;
+    uint16_t token_in[64], token_out[64], special, retired, wrong, begun[MAX_TAPS];
+    uint64_t active[PLANE_WORDS];
+    uint64_t *scratch;
+    size_t nscratch;
+    uint32_t bytes, compilations;
+    double seconds;
+    Forms head;
+    uint32_t *kind_form, *bit_form, *code_of;
+    bool began; /* shared: a block has been run */
+};
+
+/* ---- slice.c ---- */
+uint16_t slice_new_slot(Slice *s);
+Int **slice_past(Block *k, uint32_t tap);
+Ref slice_begun(Block *k, uint32_t tap); /* 1 where a token `tap` back exists */
+Cells *slice_layer_cells(Slice *s, uint32_t layer); /* NULL for an attention layer */
+/* ---- slice_head.c ---- */
+bool slice_embed(Block *k, const uint8_t *level);
+bool slice_head(Block *k);
+/* ---- slice_delta.c ---- */
+bool slice_counts(const SliceDelta *d, uint32_t head); /* takes additive writes */
 #endif

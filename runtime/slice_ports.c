@@ -1,0 +1,567 @@
+/* slice_ports.c: a Gated DeltaNet layer over planes, compiled: the planes of addresses, conditions and values, packed into words of each lane; where
+ * cells lie in a machine's state; which words are written and read under which number; what was read as planes again, added to the channels. */
+#include "slice_priv.h"
+#include <stdlib.h>
+
+#define L2_EPS 1e-6f
+enum { NONE = 0xffffffff };
+
+/* ---- compilation: packed words ---- */
+static uint16_t slot_of(Block *k, Ref r)
+{
+    const Node *x = &k->g->node.data[r >> 1];
+    if (x->op == NODE_LEAF && !(r & 1)) return (uint16_t)x->a;
+    uint16_t slot = slice_new_slot(k->s);
+    vec_push(&k->goal, ((BitGoal){r, slot}));
+    return slot;
+}
+
+static PackWord *word_for(SliceDelta *d, bool out, uint32_t n, uint32_t *index)
+{
+    for (uint32_t i = 0; i < (out ? d->outw.n : d->in.n); i++) {
+        PackWord *w = out ? &d->outw.data[i] : &d->in.data[i];
+        *index = i;
+        if (w->n + n <= 64) return w;
+    }
+    *index = out ? vec_push(&d->outw, ((PackWord){0})) : vec_push(&d->in, ((PackWord){0}));
+    return out ? &d->outw.data[*index] : &d->in.data[*index];
+}
+
+static Field pack(SliceDelta *d, Block *k, const Ref *bit, uint32_t n)
+{
+    uint32_t index;
+    PackWord *w = word_for(d, false, n, &index);
+    Field f = {(uint8_t)index, (uint8_t)w->n, (uint8_t)n};
+    for (uint32_t i = 0; i < n; i++) w->slot[w->n + i] = slot_of(k, bit[i]);
+    w->n += n;
+    return f;
+}
+
+/* A family as a Select: the condition is the address's top bit. number[form] is what the form stands for, NULL: itself. */
+static bool pack_family(SliceDelta *d, Block *k, const PlaneFamily *y, uint32_t tap, FamilyUse use, Select *out, double *value)
+{
+    Ref bit[64], on;
+    Int **x = tap ? slice_past(k, tap) : k->x;
+    if (!family_planes(k, x, y, use, bit, &on, value)) return false;
+    bit[y->nbits] = tap ? bits_and(k->g, on, slice_begun(k, tap)) : on;
+    out->field = pack(d, k, bit, y->nbits + 1);
+    size_t half = (size_t)1 << y->nbits;
+    out->table = pool_array(k->keep, 2 * half, sizeof *out->table);
+    memset(out->table, 0xff, half * sizeof *out->table);
+    memcpy(out->table + half, y->table, half * sizeof *out->table);
+    return true;
+}
+
+static bool same_family(const RowFamily *a, const RowFamily *b)
+{
+    const PlaneFamily *x = &a->family, *y = &b->family;
+    if (a->tap != b->tap || x->nforms != y->nforms || memcmp(x->bias, y->bias, x->nforms * sizeof *x->bias) || x->nbits != y->nbits || x->ncommon != y->ncommon || memcmp(x->common, y->common, x->ncommon * sizeof *x->common)) return false;
+    for (uint32_t i = 0; i < x->nbits; i++)
+        if (x->bit[i].n != y->bit[i].n || x->bit[i].w != y->bit[i].w || memcmp(x->bit[i].channel, y->bit[i].channel, x->bit[i].n * sizeof *x->bit[i].channel)) return false;
+    return memcmp(x->pattern, y->pattern, x->nforms * sizeof *x->pattern) == 0 && memcmp(x->table, y->table, sizeof *x->table << x->nbits) == 0;
+}
+
+static bool pack_rows(SliceDelta *d, Block *k)
+{
+    Cells *c = &d->cells;
+    double value;
+    c->key = pool_array(k->keep, d->rows.n, sizeof *c->key);
+    c->nkey = 0;
+    for (uint32_t i = 0; i < d->rows.n; i++) {
+        RowFamily *r = &d->rows.data[i];
+        r->select = NONE;
+        for (uint32_t j = 0; j < i && r->select == NONE; j++)
+            if (same_family(r, &d->rows.data[j])) r->select = d->rows.data[j].select;
+        if (r->select != NONE) continue;
+        r->select = c->nkey;
+        if (!pack_family(d, k, &r->family, r->tap, FAMILY_KEY, &c->key[c->nkey++], &value)) return false;
+    }
+    return true;
+}
+
+/* ---- compilation: values ---- */
+/* The entries of a value's form without one that counts. */
+static uint32_t plain_entries(const SliceDelta *d, const Lane *l, Entry *out)
+{
+    const Forms *f = &d->form[PART_V][CODE_TAP(l->code)];
+    uint32_t n = 0;
+    for (uint32_t e = f->start[CODE_FORM(l->code)]; e < f->start[CODE_FORM(l->code) + 1]; e++)
+        if (fabsf(f->e.data[e].w) < HUGE_WEIGHT) out[n++] = f->e.data[e];
+    return n;
+}
+
+static bool lane_table(SliceDelta *d, Block *k, const Lane *l, Table *t)
+{
+    const Forms *f = &d->form[PART_V][CODE_TAP(l->code)];
+    uint32_t form = CODE_FORM(l->code), tap = CODE_TAP(l->code);
+    Entry *e = xrealloc(NULL, (f->start[form + 1] - f->start[form] + 1) * sizeof *e);
+    bool ok = form_table(k, tap ? slice_past(k, tap) : k->x, e, plain_entries(d, l, e), (double)f->bias[form], t);
+    free(e);
+    if (!ok) k->why = "a value is too wide";
+    return ok;
+}
+
+/* The field's width and unit, once and for all: cells keep their shape. A value that is 0 or at least two units apart from it (a dead zone) is a bit. */
+static bool place_field(Block *k, const Lane *l, const Table *t, double bias, CellField *f)
+{
+    float one = 0;
+    int64_t most = 0, v;
+    for (uint32_t i = 0; i < t->size; i++) {
+        float s = siluf((float)t->value[i]);
+        if (s > 0 && (one == 0 || s < one)) one = s;
+    }
+    for (uint32_t i = 0; i < t->size && one > 0; i++) {
+        if (!whole((double)(siluf((float)t->value[i]) / one), &v)) k->why = "a value that is no code";
+        else if (v > most) most = v;
+    }
+    f->lane = l->lane;
+    f->one = one;
+    f->bits = one == 0 ? 1 : bias < 0 ? 1 : bits_width((uint64_t)most);
+    if (f->bits > 32) k->why = "a value is too wide";
+    return !k->why;
+}
+
+static bool pack_class(SliceDelta *d, Block *k, DeltaClass *c)
+{
+    CellClass *cell = &c->cell;
+    uint32_t n = 0;
+    if (!c->placed) cell->field = pool_array(d->pool, c->nlanes, sizeof *cell->field);
+    for (uint32_t i = 0; i < c->nlanes; i++) {
+        const Lane *l = &c->lane[i];
+        CellField *f = &cell->field[i];
+        uint32_t tap = CODE_TAP(l->code);
+        Table t;
+        if (!lane_table(d, k, l, &t)) return false;
+        if (!c->placed && !place_field(k, l, &t, (double)d->form[PART_V][tap].bias[CODE_FORM(l->code)], f)) return false;
+        f->shift = n;
+        if (n + f->bits > 64) {
+            k->why = "a row of more than 64 bits";
+            return false;
+        }
+        uint8_t *plane = xrealloc(NULL, t.size), *bad = xrealloc(NULL, t.size);
+        for (uint32_t b = 0; b < f->bits; b++) {
+            for (uint32_t e = 0; e < t.size; e++) {
+                double v = f->one > 0 ? (double)(siluf((float)t.value[e]) / f->one) : 0;
+                int64_t w = -1;
+                bad[e] = (f->one == 0 && siluf((float)t.value[e]) != 0) || !whole(v, &w) || w < 0 || w >> f->bits;
+                plane[e] = (uint64_t)w >> b & 1;
+            }
+            Ref r = table_plane(k, &t, plane);
+            c->bit[n++] = tap ? bits_and(k->g, r, slice_begun(k, tap)) : r;
+        }
+        Ref wrong = table_plane(k, &t, bad);
+        free(plane);
+        free(bad);
+        if (wrong != FALSE_REF) vec_push(&k->check, ((CheckNode){wrong, CHECK_FATAL, "a value that is no code"}));
+    }
+    cell->nfields = c->nlanes;
+    cell->bits = n;
+    c->placed = true;
+    return true;
+}
+
+/* What a value of 1 in the lane reads as: the norm's factor is that of the pilots, which the other lanes must not change. */
+static bool lane_reads(const SliceDelta *d, Block *k, const DeltaClass *c, const CellField *f, double gate, double *y)
+{
+    float q = rsqrtf(1 + L2_EPS) / sqrtf((float)d->g->dk), none = 0, all;
+    for (uint32_t i = 0; i < d->g->dv; i++) none += c->fixed[i] * q * (c->fixed[i] * q);
+    all = none;
+    for (uint32_t i = 0; i < c->cell.nfields; i++) {
+        float most = c->cell.field[i].one * (float)mask64(c->cell.field[i].bits) * q;
+        all += most * most;
+    }
+    float r = rsqrtf(none / (float)d->g->dv + d->g->eps), s = rsqrtf(all / (float)d->g->dv + d->g->eps);
+    if (fabsf(r - s) > 1e-5f * r) {
+        k->why = "a norm that depends on the data";
+        return false;
+    }
+    *y = (double)(d->norm[f->lane] * (f->one * q * r)) * (double)siluf((float)gate);
+    return true;
+}
+
+/* ---- compilation: where cells lie ---- */
+static uint32_t rows_of(const SliceDelta *d, uint32_t j, int32_t *at)
+{
+    uint32_t n = 0;
+    memset(at, 0xff, d->g->dk * sizeof *at);
+    for (int part = 0; part < 2; part++) {
+        uint32_t i = part ? d->head[j].query : d->head[j].key;
+        if (i == NONE) continue;
+        const PlaneFamily *y = &d->rows.data[i].family;
+        for (uint32_t k = 0; k < 1u << y->nbits; k++)
+            if (y->table[k] != NONE) at[y->table[k]] = 0;
+    }
+    for (uint32_t r = 0; r < d->g->dk; r++)
+        if (at[r] == 0) at[r] = (int32_t)n++;
+    return n;
+}
+
+static DeltaClass *class_at(const SliceDelta *d, uint32_t j) { return d->classes.data[d->head[j].class]; }
+static uint32_t gate_at(const SliceDelta *d, uint32_t j) { return d->z_of[(size_t)j * d->g->dv + class_at(d, j)->lane[0].lane]; }
+static uint32_t select_at(const SliceDelta *d, uint32_t rows) { return rows == NONE ? NONE : d->rows.data[rows].select; }
+
+static bool bundled(const SliceDelta *d, uint32_t i, uint32_t j)
+{
+    const DeltaHead *x = &d->head[i], *y = &d->head[j];
+    return gate_at(d, i) == gate_at(d, j) && select_at(d, x->key) == select_at(d, y->key) && select_at(d, x->query) == select_at(d, y->query);
+}
+
+static uint32_t kind_of(SliceDelta *d, const uint32_t *head, uint32_t n)
+{
+    for (uint32_t i = 0; i < d->kinds.n; i++) {
+        bool same = d->kinds.data[i].n == n;
+        for (uint32_t k = 0; same && k < n; k++) same = d->kinds.data[i].class[k] == d->head[head[k]].class;
+        if (same) return i;
+    }
+    uint32_t *class = pool_array(d->pool, n, sizeof *class);
+    for (uint32_t k = 0; k < n; k++) class[k] = d->head[head[k]].class;
+    return vec_push(&d->kinds, ((BundleKind){.n = n, .class = class}));
+}
+
+/* Whether the two bundles are written together, always: copies of one memory for several readers, which keep one word. */
+static bool same_contents(const SliceDelta *d, uint32_t x, uint32_t y)
+{
+    const DeltaBundle *p = &d->bundles.data[x], *q = &d->bundles.data[y];
+    const Bundle *b = &d->cells.bundle[x], *c = &d->cells.bundle[y];
+    if (p->kind != q->kind || b->key != c->key || b->rows != c->rows || memcmp(b->row_at, c->row_at, d->g->dk * sizeof *b->row_at)) return false;
+    for (uint32_t i = 0; i < d->kinds.data[p->kind].n; i++)
+        if (!d->head[p->head[i]].written || d->b_of[p->head[i]] != d->b_of[q->head[i]]) return false;
+    return true;
+}
+
+/* The word of `n` heads: their cells side by side. */
+static void add_bundle(SliceDelta *d, const uint32_t *head, uint32_t n)
+{
+    Cells *c = &d->cells;
+    uint32_t index = c->nbundles++, bits = 0;
+    uint32_t *list = pool_array(d->pool, n, sizeof *list);
+    Bundle *b = &c->bundle[index];
+    memcpy(list, head, n * sizeof *list);
+    vec_push(&d->bundles, ((DeltaBundle){kind_of(d, head, n), list}));
+    b->row_at = pool_array(d->pool, d->g->dk, sizeof *b->row_at);
+    b->rows = rows_of(d, head[0], b->row_at);
+    b->key = select_at(d, d->head[head[0]].key);
+    b->query = select_at(d, d->head[head[0]].query);
+    for (uint32_t i = 0; i < n; i++) {
+        c->head[head[i]] = (CellHead){&class_at(d, head[i])->cell, index, bits};
+        bits += class_at(d, head[i])->cell.bits;
+    }
+    b->bits = bits;
+    b->bytes = bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : 8;
+    for (uint32_t i = 0; i < index; i++)
+        if (same_contents(d, i, index)) {
+            b->base = c->bundle[i].base;
+            return;
+        }
+    *d->bytes = (*d->bytes + b->bytes - 1) / b->bytes * b->bytes;
+    b->base = *d->bytes;
+    *d->bytes += b->bytes * b->rows;
+}
+
+static void place_heads(SliceDelta *d)
+{
+    Cells *c = &d->cells;
+    c->nheads = d->g->nv;
+    c->head = pool_array(d->pool, c->nheads, sizeof *c->head);
+    c->bundle = pool_array(d->pool, c->nheads, sizeof *c->bundle);
+    uint32_t *list = xrealloc(NULL, c->nheads * sizeof *list);
+    for (uint32_t j = 0; j < d->g->nv; j++) {
+        if (!d->head[j].read || c->head[j].cell) continue;
+        uint32_t n = 0, bits = 0;
+        for (uint32_t i = j; i < d->g->nv; i++) {
+            if (!d->head[i].read || c->head[i].cell || !bundled(d, i, j) || bits + class_at(d, i)->cell.bits > 64) continue;
+            /* past 32 bits only heads that are written together: a word that is written in parts is better narrow */
+            if (n && bits + class_at(d, i)->cell.bits > 32 && d->b_of[i] != d->b_of[list[0]]) continue;
+            list[n++] = i;
+            bits += class_at(d, i)->cell.bits;
+        }
+        add_bundle(d, list, n);
+    }
+    free(list);
+}
+
+static void pack_kinds(SliceDelta *d, Block *k)
+{
+    for (uint32_t i = 0; i < d->kinds.n; i++) {
+        BundleKind *b = &d->kinds.data[i];
+        Ref bit[64];
+        uint32_t n = 0;
+        for (uint32_t h = 0; h < b->n; h++) {
+            const DeltaClass *c = d->classes.data[b->class[h]];
+            memcpy(bit + n, c->bit, c->cell.bits * sizeof *bit);
+            n += c->cell.bits;
+        }
+        b->value = pack(d, k, bit, n);
+    }
+}
+
+/* ---- compilation: writes ---- */
+/* Adds the write of a head, which joins the last one when that is of the same bundle. */
+static void add_write(const SliceDelta *d, CellWrite *list, uint32_t first, uint32_t *n, uint32_t j)
+{
+    const CellHead *h = &d->cells.head[j];
+    uint64_t mask = mask64(h->cell->bits) << h->shift;
+    for (uint32_t i = first; i < *n; i++)
+        if (d->cells.bundle[list[i].bundle].base == d->cells.bundle[h->bundle].base) {
+            list[i].mask |= mask;
+            return;
+        }
+    list[(*n)++] = (CellWrite){h->bundle, mask, d->kinds.data[d->bundles.data[h->bundle].kind].value};
+}
+
+/* The writes of each form of beta; heads that count stand after them, a list each. */
+static void write_lists(SliceDelta *d, Block *k)
+{
+    Cells *c = &d->cells;
+    uint32_t *key = xrealloc(NULL, d->g->nv * sizeof *key), n = 0, lists = d->b.n + d->counting.n;
+    for (uint32_t j = 0; j < d->g->nv; j++) key[j] = d->head[j].written && !slice_counts(d, j) ? d->b_of[j] : NONE;
+    Lists l = lists_make(k->keep, key, d->g->nv, d->b.n);
+    free(key);
+    c->write_start = pool_array(k->keep, (size_t)lists + 1, sizeof *c->write_start);
+    c->write_list = pool_array(k->keep, d->g->nv, sizeof *c->write_list);
+    for (uint32_t i = 0; i < lists; i++) {
+        uint32_t first = c->write_start[i] = n;
+        if (i >= d->b.n) add_write(d, c->write_list, first, &n, d->counting.data[i - d->b.n]);
+        for (uint32_t e = i < d->b.n ? l.start[i] : 0; i < d->b.n && e < l.start[i + 1]; e++) add_write(d, c->write_list, first, &n, l.item[e]);
+    }
+    c->write_start[lists] = n;
+}
+
+/* A head that counts: overwritten when beta is 1, added to when it is the small number; both conditions over the planes of beta's form. */
+static bool pack_counting(SliceDelta *d, Block *k, uint32_t nth)
+{
+    uint32_t j = d->counting.data[nth];
+    const Forms *f = &d->b;
+    uint32_t form = d->b_of[j];
+    DeltaClass *class = d->classes.data[d->head[j].class];
+    Cells *c = &d->cells;
+    Table t;
+    if (!form_table(k, k->x, f->e.data + f->start[form], f->start[form + 1] - f->start[form], (double)f->bias[form], &t)) {
+        k->why = "a condition is too wide";
+        return false;
+    }
+    uint8_t *full = pool_array(k->keep, t.size, 1), *tiny = pool_array(k->keep, t.size, 1);
+    float beta = 0;
+    for (uint32_t i = 0; i < t.size; i++) {
+        double v = t.value[i];
+        full[i] = v >= 17;
+        tiny[i] = !full[i] && v > (double)OFF_BELOW;
+        if (tiny[i] && beta != 0 && beta != sigmoidf((float)v)) k->why = "a head that counts in two ways";
+        if (tiny[i]) beta = sigmoidf((float)v);
+    }
+    Ref all = table_plane(k, &t, full), some = table_plane(k, &t, tiny), bit[1] = {some};
+    Select *w = &c->write[c->nwrite++];
+    w->field = pack(d, k, &all, 1);
+    w->table = pool_array(k->keep, 2, sizeof *w->table);
+    w->table[0] = NONE;
+    w->table[1] = d->b.n + nth;
+    Field when = pack(d, k, bit, 1);
+    for (uint32_t i = 0; i < class->nlanes && !k->why; i++) {
+        const Lane *l = &class->lane[i];
+        int64_t amount;
+        if (!l->counts) continue;
+        const Int *x = channel_int(k->x, l->count_channel);
+        if (CODE_TAP(l->code) || !is_bit(x) || !whole((double)(beta * l->count_weight / class->cell.field[i].one), &amount) || amount < 1) {
+            k->why = "a count that is not one of units";
+            break;
+        }
+        Ref differs = bits_xor(k->g, some, x->n ? x->plane[0] : FALSE_REF);
+        if (differs != FALSE_REF) vec_push(&k->check, ((CheckNode){differs, CHECK_FATAL, "a count without its amount"}));
+        const CellHead *h = &c->head[j];
+        c->count[c->ncount++] = (CellCount){when, h->bundle, h->shift + class->cell.field[i].shift, class->cell.field[i].bits, (uint32_t)amount};
+    }
+    return !k->why;
+}
+
+static bool pack_writes(SliceDelta *d, Block *k)
+{
+    Cells *c = &d->cells;
+    double value;
+    uint32_t n = d->beta.n + d->counting.n;
+    c->write = pool_array(k->keep, n, sizeof *c->write);
+    c->count = pool_array(k->keep, (size_t)d->counting.n * d->g->dv, sizeof *c->count);
+    c->nwrite = c->ncount = 0;
+    write_lists(d, k);
+    for (uint32_t i = 0; i < d->beta.n; i++)
+        if (!pack_family(d, k, &d->beta.family[i], 0, FAMILY_BETA, &c->write[c->nwrite++], &value)) return false;
+    for (uint32_t i = 0; i < d->counting.n; i++)
+        if (!pack_counting(d, k, i)) return false;
+    return true;
+}
+
+/* ---- compilation: reads ---- */
+static bool same_out(const SliceDelta *d, uint32_t x, uint32_t y)
+{
+    const DeltaBundle *p = &d->bundles.data[x], *q = &d->bundles.data[y];
+    if (p->kind != q->kind) return false;
+    for (uint32_t i = 0; i < d->kinds.data[p->kind].n; i++) {
+        const DeltaHead *a = &d->head[p->head[i]], *b = &d->head[q->head[i]];
+        uint32_t n = class_at(d, p->head[i])->nlanes;
+        if (memcmp(a->out_start, b->out_start, (n + 1) * sizeof *a->out_start) || memcmp(a->out, b->out, a->out_start[n] * sizeof *a->out)) return false;
+    }
+    return true;
+}
+
+static OutGroup *group_of(SliceDelta *d, Block *k, uint32_t bundle, double gate)
+{
+    uint32_t index, bits = d->cells.bundle[bundle].bits;
+    for (uint32_t i = 0; i < d->groups.n; i++)
+        if (d->groups.data[i].gate == gate && same_out(d, d->groups.data[i].bundle, bundle)) return &d->groups.data[i];
+    OutGroup o = {.bundle = bundle, .gate = gate};
+    PackWord *w = word_for(d, true, bits, &index);
+    o.field = (Field){(uint8_t)index, (uint8_t)w->n, (uint8_t)bits};
+    for (uint32_t b = 0; b < bits; b++) w->slot[w->n++] = o.slot[b] = slice_new_slot(k->s);
+    return &d->groups.data[vec_push(&d->groups, o)];
+}
+
+/* The bits of a bundle that a gate form opens. */
+static uint64_t opened(const SliceDelta *d, uint32_t bundle, uint32_t form)
+{
+    const DeltaBundle *b = &d->bundles.data[bundle];
+    uint64_t mask = 0;
+    for (uint32_t h = 0; h < d->kinds.data[b->kind].n; h++) {
+        uint32_t j = b->head[h];
+        const DeltaClass *c = class_at(d, j);
+        for (uint32_t i = 0; i < c->nlanes; i++)
+            if (d->z_of[(size_t)j * d->g->dv + c->lane[i].lane] == form) mask |= mask64(c->cell.field[i].bits) << (d->cells.head[j].shift + c->cell.field[i].shift);
+    }
+    return mask;
+}
+
+static bool pack_reads(SliceDelta *d, Block *k)
+{
+    Cells *c = &d->cells;
+    VEC(CellRead) list = {0};
+    double *gate = xrealloc(NULL, (d->z.n + 1) * sizeof *gate);
+    c->read = pool_array(k->keep, d->gate.n, sizeof *c->read);
+    c->nread = 0;
+    d->groups.n = d->outw.n = 0;
+    bool ok = true;
+    for (uint32_t i = 0; ok && i < d->gate.n; i++) {
+        const PlaneFamily *y = &d->gate.family[i];
+        double value = 0;
+        ok = pack_family(d, k, y, 0, FAMILY_GATE, &c->read[c->nread++], &value);
+        for (uint32_t t = 0; t < 1u << y->nbits; t++)
+            if (y->table[t] != NONE) gate[y->table[t]] = value;
+    }
+    c->read_start = pool_array(k->keep, (size_t)d->z.n + 1, sizeof *c->read_start);
+    for (uint32_t f = 0; ok && f < d->z.n; f++) {
+        c->read_start[f] = list.n;
+        for (uint32_t b = 0; b < c->nbundles; b++) {
+            uint64_t mask = opened(d, b, f);
+            if (mask && isfinite(gate[f])) vec_push(&list, ((CellRead){b, mask, group_of(d, k, b, gate[f])->field}));
+        }
+    }
+    c->read_start[d->z.n] = list.n;
+    c->read_list = pool_array(k->keep, list.n, sizeof *c->read_list);
+    if (list.n) memcpy(c->read_list, list.data, list.n * sizeof *list.data);
+    free(list.data);
+    free(gate);
+    return ok;
+}
+
+bool slice_delta_in(SliceDelta *d, Block *k)
+{
+    d->in.n = 0;
+    if (!pack_rows(d, k)) return false;
+    for (uint32_t i = 0; i < d->classes.n; i++)
+        if (!pack_class(d, k, d->classes.data[i])) return false;
+    if (!d->compiled) place_heads(d);
+    pack_kinds(d, k);
+    if (!pack_writes(d, k) || !pack_reads(d, k)) return false;
+    d->compiled = true;
+    d->cells.nin = d->in.n, d->cells.in = d->in.data;
+    d->cells.nout = d->outw.n, d->cells.out = d->outw.data;
+    return true;
+}
+
+Cells *slice_delta_cells(SliceDelta *d) { return &d->cells; }
+
+/* ---- compilation: what was read ---- */
+typedef struct {
+    uint32_t channel;
+    const OutGroup *group;
+    uint32_t head, lane, nth;
+    float w;
+} Arrival;
+typedef VEC(Arrival) Arrivals;
+
+static void add_arrivals(const SliceDelta *d, const OutGroup *o, uint32_t j, Arrivals *list)
+{
+    const DeltaHead *h = &d->head[j];
+    for (uint32_t l = 0; l < class_at(d, j)->nlanes; l++)
+        for (uint32_t e = h->out_start[l]; e < h->out_start[l + 1]; e++) vec_push(list, ((Arrival){h->out[e].at, o, j, l, list->n, h->out[e].w}));
+}
+
+static int by_channel(const void *p, const void *q)
+{
+    const Arrival *x = p, *y = q;
+    if (x->channel != y->channel) return x->channel < y->channel ? -1 : 1;
+    return x->nth < y->nth ? -1 : x->nth > y->nth;
+}
+
+static bool take_arrival(const SliceDelta *d, Block *k, const Arrival *a, Sum *s)
+{
+    const DeltaClass *class = class_at(d, a->head);
+    const CellField *f = &class->cell.field[a->lane];
+    uint32_t shift = d->cells.head[a->head].shift + f->shift;
+    double y;
+    int64_t w;
+    if (!lane_reads(d, k, class, f, a->group->gate, &y)) return false;
+    if (!whole(y * (double)a->w, &w)) {
+        k->why = "a read that is no integer";
+        return false;
+    }
+    Part p = {.first = s->term.n};
+    for (uint32_t b = 0; b < f->bits; b++) {
+        vec_push(&s->term, ((Term){bits_leaf(k->g, a->group->slot[shift + b]), w * (1ll << b)}));
+        *(w < 0 ? &p.lo : &p.hi) += w * (1ll << b);
+    }
+    p.end = s->term.n;
+    vec_push(&s->part, p);
+    return true;
+}
+
+static void take_old(Block *k, uint32_t channel, Sum *s)
+{
+    const Int *x = channel_int(k->x, channel);
+    Part p = {.first = s->term.n, .lo = x->lo, .hi = x->hi, .offset = x->lo};
+    s->constant += x->lo;
+    for (uint32_t b = 0; b < x->n; b++) vec_push(&s->term, ((Term){x->plane[b], 1ll << b}));
+    p.end = s->term.n;
+    if (x->n) vec_push(&s->part, p);
+}
+
+static bool receive(SliceDelta *d, Block *k, const Arrivals *list, const uint8_t *level)
+{
+    Sum s = {0};
+    bool ok = true;
+    for (uint32_t i = 0, end; ok && i < list->n; i = end) {
+        uint32_t channel = list->data[i].channel;
+        s.term.n = s.part.n = 0;
+        s.constant = 0;
+        take_old(k, channel, &s);
+        for (end = i; ok && end < list->n && list->data[end].channel == channel; end++) ok = take_arrival(d, k, &list->data[end], &s);
+        if (!ok) break;
+        k->x[channel] = sum_channel(k, &s, channel_int(k->x, channel), channel, level[channel]);
+        ok = k->x[channel] != NULL;
+        if (!ok) k->why = "a channel is too wide";
+    }
+    free(s.term.data);
+    free(s.part.data);
+    return ok;
+}
+
+bool slice_delta_out(SliceDelta *d, Block *k, const uint8_t *level)
+{
+    Arrivals list = {0};
+    for (uint32_t i = 0; i < d->groups.n; i++) {
+        const OutGroup *o = &d->groups.data[i];
+        const DeltaBundle *b = &d->bundles.data[o->bundle];
+        for (uint32_t h = 0; h < d->kinds.data[b->kind].n; h++) add_arrivals(d, o, b->head[h], &list);
+    }
+    if (list.n) qsort(list.data, list.n, sizeof *list.data, by_channel);
+    bool ok = receive(d, k, &list, level);
+    free(list.data);
+    return ok;
+}
