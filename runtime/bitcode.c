@@ -237,34 +237,52 @@ void bitcode_run(const BitCode *c, Plane *plane)
 }
 
 /* ---- transposition ---- */
-/* Hacker's Delight 7-3: swaps ever smaller blocks across the diagonal. */
-static void transpose64(uint64_t *x)
+/* Hacker's Delight 7-3, on all words of the planes at once: swaps ever smaller blocks across the diagonal. */
+#define DEFINE_TRANSPOSE(name, attribute)                              \
+    attribute static void name(Vector *x)                              \
+    {                                                                  \
+        uint64_t m = 0x00000000ffffffffull;                            \
+        for (int j = 32; j; j >>= 1, m ^= m << j)                      \
+            for (int k = 0; k < 64; k = (k + j + 1) & ~j) {            \
+                Vector t = (x[k] >> j ^ x[k + j]) & m;                 \
+                x[k] ^= t << j;                                        \
+                x[k + j] ^= t;                                         \
+            }                                                          \
+    }
+DEFINE_TRANSPOSE(transpose_plain, )
+#if defined(__x86_64__)
+DEFINE_TRANSPOSE(transpose_avx2, __attribute__((target("avx2"))))
+DEFINE_TRANSPOSE(transpose_avx512, __attribute__((target("avx512f"))))
+#endif
+
+static void transpose(Plane *x)
 {
-    uint64_t m = 0x00000000ffffffffull;
-    for (int j = 32; j; j >>= 1, m ^= m << j)
-        for (int k = 0; k < 64; k = (k + j + 1) & ~j) {
-            uint64_t t = (x[k] >> j ^ x[k + j]) & m;
-            x[k] ^= t << j;
-            x[k + j] ^= t;
-        }
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) {
+        transpose_avx512((Vector *)x);
+        return;
+    }
+    if (__builtin_cpu_supports("avx2")) {
+        transpose_avx2((Vector *)x);
+        return;
+    }
+#endif
+    transpose_plain((Vector *)x);
 }
 
 void planes_to_lanes(const Plane *plane, const uint16_t *slot, uint32_t n, uint64_t *out)
 {
-    for (uint32_t w = 0; w < PLANE_WORDS; w++) {
-        uint64_t *x = out + 64 * w;
-        for (uint32_t k = 0; k < n; k++) x[k] = plane[slot[k]].w[w];
-        for (uint32_t k = n; k < 64; k++) x[k] = 0;
-        transpose64(x);
-    }
+    Plane x[64];
+    for (uint32_t k = 0; k < n; k++) x[k] = plane[slot[k]];
+    memset(x + n, 0, (64 - n) * sizeof *x);
+    transpose(x);
+    memcpy(out, x, sizeof x);
 }
 
 void lanes_to_planes(const uint64_t *in, Plane *plane, const uint16_t *slot, uint32_t n)
 {
-    uint64_t x[64];
-    for (uint32_t w = 0; w < PLANE_WORDS; w++) {
-        memcpy(x, in + 64 * w, sizeof x);
-        transpose64(x);
-        for (uint32_t k = 0; k < n; k++) plane[slot[k]].w[w] = x[k];
-    }
+    Plane x[64];
+    memcpy(x, in, sizeof x);
+    transpose(x);
+    for (uint32_t k = 0; k < n; k++) plane[slot[k]] = x[k];
 }

@@ -81,7 +81,9 @@ typedef struct {
 uint32_t bitcode_make(BitCode *c, const Bits *g, const BitGoal *goal, uint32_t n, uint32_t temp);
 void bitcode_free(BitCode *c);
 void bitcode_run(const BitCode *c, Plane *plane);
-/* out[64 * w + i], bit k = plane k's bit of lane 64 * w + i, and back; n <= 64 planes, given by their slots. */
+/* Where a lane's word stands among the words of all lanes. */
+static inline uint32_t lane_place(uint32_t lane) { return (lane & 63) * PLANE_WORDS + (lane >> 6); }
+/* out[lane_place(i)], bit k = plane k's bit of lane i, and back; [LANES] words; n <= 64 planes, given by their slots. */
 void planes_to_lanes(const Plane *plane, const uint16_t *slot, uint32_t n, uint64_t *out);
 void lanes_to_planes(const uint64_t *in, Plane *plane, const uint16_t *slot, uint32_t n);
 #endif

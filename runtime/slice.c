@@ -453,7 +453,7 @@ void slice_put(Slice *s, uint32_t lane, uint32_t token)
 void slice_put_all(Slice *s, const uint32_t *token)
 {
     uint64_t word[LANES];
-    for (uint32_t i = 0; i < LANES; i++) word[i] = token_word(s, token[i]);
+    for (uint32_t i = 0; i < LANES; i++) word[lane_place(i)] = token_word(s, token[i]);
     lanes_to_planes(word, s->plane, s->token_in, s->kind_bits + s->payload_bits);
 }
 

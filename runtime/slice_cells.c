@@ -4,7 +4,7 @@
 
 enum { NONE = 0xffffffff };
 
-static inline uint64_t field_of(Field f, const uint64_t *word, uint32_t lane) { return word[f.word * LANES + lane] >> f.shift & (f.bits < 64 ? (1ull << f.bits) - 1 : ~0ull); }
+static inline uint64_t field_of(Field f, const uint64_t *word, uint32_t lane) { return word[f.word * LANES + lane_place(lane)] >> f.shift & (f.bits < 64 ? (1ull << f.bits) - 1 : ~0ull); }
 
 static inline uint32_t selected(const Select *s, const uint64_t *word, uint32_t lane) { return s->table[field_of(s->field, word, lane)]; }
 
@@ -69,7 +69,7 @@ static inline bool read_lane(const Cells *c, const Select *s, const uint64_t *wo
         const Bundle *b = &c->bundle[r->bundle];
         uint32_t row = selected(&c->key[b->query], word, lane);
         if (row == NONE) continue;
-        uint64_t v = (load(word_at(b, state, row), b->bytes) & r->mask) << r->out.shift, *o = &out[r->out.word * LANES + lane];
+        uint64_t v = (load(word_at(b, state, row), b->bytes) & r->mask) << r->out.shift, *o = &out[r->out.word * LANES + lane_place(lane)];
         twice |= *o & v;
         *o |= v;
     }
