@@ -8,8 +8,8 @@
 #include <stdlib.h>
 
 enum { BLOCK = 512, MAX_CASES = 1 << 18, MAX_INNER = 600 };
-#define MAX_WORK 0x1p27   /* cases times parts, of one question */
-#define ALL_WORK 0x1p31   /* of all */
+#define MAX_WORK 0x1p26   /* cases times parts, of one question */
+#define ALL_WORK 0x1p29   /* of all */
 
 typedef struct {
     Solver *s;

@@ -6,7 +6,7 @@
 #include "prove_priv.h"
 #include <stdlib.h>
 
-enum { MAX_TABLE = 1 << 16, MAX_INSERTION = 32 };
+enum { VAIN = 20000, /* nodes of searches for ranges that were not shown */ MAX_TABLE = 1 << 16, MAX_INSERTION = 32 };
 #define FINITE 0x1p62 /* so that a product of two is finite */
 
 double low_bit(double v)
@@ -503,10 +503,16 @@ static void tighten(Prover *p, Var v)
     if (d->kind != VAR_DEF || d->hi - d->lo < 2) return;
     int32_t lo, hi;
     solver_sampled(p->s, v, &lo, &hi);
+    static const int32_t plain[3][2] = {{0, 1}, {-1, 0}, {-1, 1}};
+    for (int i = 0; p->vain >= VAIN && d->nlin + d->ntable > 1 && i < 3; i++)
+        if (plain[i][0] <= d->hi && plain[i][1] >= d->lo && solver_prove(p->s, v, plain[i][0], plain[i][1])) return;
     int32_t guess[4][2] = {{lo, hi}, {lo - (lo > 0), lo + (lo <= 0)}, {lo - (lo <= 0), lo + (lo > 0)}, {lo - 1, lo + 1}}; /* nearest to 0 first */
     if (hi - lo <= 2)
-        for (int i = lo == hi; i < (lo == hi ? 4 : 1); i++)
+        for (int i = lo == hi; i < (lo == hi ? 4 : 1) && p->vain < VAIN; i++) {
+            uint64_t before = solver_nodes(p->s);
             if (solver_prove(p->s, v, guess[i][0], guess[i][1])) return;
+            p->vain += solver_nodes(p->s) - before;
+        }
 }
 
 bool form_tighten(Prover *p, const Form *f)

@@ -171,6 +171,7 @@ typedef struct Prover {
     VEC(const char *) notes;   /* what the verdict assumes beyond numerics.md */
     char *refusal;
     uint32_t refusal_line;
+    uint64_t vain;      /* nodes of searches for channels' ranges that were not shown */
     uint32_t wide;      /* channels that are sums of gates and not shown to be bits */
     Band *bands;
     CellBand *cells;

@@ -145,6 +145,7 @@ static bool score_of(Prover *p, uint32_t k, const Form *kind, const Form *bit, S
         double v0 = b, v1 = b; /* a constant: always the same payload bit */
         if (s != NO_VAR) {
             const VarInfo *v = solver_var(p->s, s);
+            if (v->hi - v->lo > 1 && form_tighten(p, &bit[i])) v = solver_var(p->s, s);
             v0 = a * v->lo + b, v1 = a * v->hi + b;
             if (v->hi - v->lo > 1) return refuse(p, "head: bit %u of kind %s has more than two values", i, c->name);
         }
