@@ -1,6 +1,7 @@
 /* machine_random.c: random circuits compiled to chips. From random states the plan simulator and the sparse back end (some chips also the
  * dense one) must say, token by token, what the interpreter does, and must hold the same states afterwards, in every copy. The dense
  * one must have the plan's integers in all channels after every block.
+ * The proof must accept them: all but one in 200 (it searches, within a budget).
  *   machine_random [FIRST_SEED [COUNT]] */
 #include "../../backend/build.h"
 #include "../../backend/encode.h"
@@ -11,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { COUNT = 100, BATCH = 10, STARTS = 4, STEPS = 12 };
+enum { UNPROVED = 200, COUNT = 100, BATCH = 10, STARTS = 4, STEPS = 12 };
 
 typedef struct {
     uint64_t seed, chips, refused, proved, layers, steps, tokens;
@@ -283,5 +284,6 @@ int main(int argc, char **argv)
     printf("%llu chips of %llu layers, %llu circuits refused; %llu steps, %llu tokens\n", (unsigned long long)totals->chips,
            (unsigned long long)totals->layers, (unsigned long long)totals->refused, (unsigned long long)totals->steps,
            (unsigned long long)totals->tokens);
-    return well && totals->chips ? 0 : 1;
+    uint64_t unproved = totals->chips - totals->proved;
+    return well && totals->chips && unproved <= totals->chips / UNPROVED ? 0 : 1;
 }
