@@ -2,4 +2,4 @@
 spec=cpu-spec/rv32im_machine.ckt
 [ -f $spec ] || exit 77
 "$BUILD/tests/lockstep" $spec --words 100000 --seed 3 && "$BUILD/tests/lockstep" $spec --programs 200 --steps 3000 &&
-    "$BUILD/tests/lockstep" $spec "$WORK"/isa-machine/*.elf
+    "$BUILD/tests/lockstep" $spec --steps 20000 "$WORK"/isa-machine/*.elf
