@@ -51,9 +51,11 @@ typedef struct {
     Chip *chip;
     double worst;
     unsigned assumptions;
+    const char *undecided; /* why the proof came to no end; NULL: it did */
 } Verdict;
 
-/* The proof, from what was written and nothing else. */
+/* The proof, from what was written and nothing else. A chip whose numbers are not exact is refused; one whose logic the proof could not
+ * follow is written, and the user told. */
 static bool proved(const char *file, void *ctx)
 {
     Verdict *v = ctx;
@@ -62,7 +64,9 @@ static bool proved(const char *file, void *ctx)
     Model *m = model_open(file, &err);
     if (!m) return v->chip->error = xfmt("the chip cannot be read back: %s", err), false;
     bool ok = prove_run(m, NULL, NULL, &p);
-    if (!ok) v->chip->error = xfmt("%s%s: not proved exact: %s", p.file ? p.file : v->source, p.line ? xfmt(":%u", p.line) : "", p.refusal);
+    const char *why = ok ? NULL : xfmt("%s%s: not proved exact: %s", p.file ? p.file : v->source, p.line ? xfmt(":%u", p.line) : "", p.refusal);
+    if (p.undecided) v->undecided = why, ok = true;
+    else v->chip->error = why;
     v->worst = p.worst, v->assumptions = p.assumptions;
     proof_free(&p);
     model_close(m);
@@ -81,9 +85,11 @@ int cmd_build(const Args *a)
     Verdict v = { .source = a->input[0], .chip = b.chip };
     if (!chip_write(b.chip, a->output ? a->output : default_output(a->input[0]), a->no_prove ? NULL : proved, &v))
         return input_error("%s", b.chip->error);
+    if (v.undecided) fprintf(stderr, "tapeout: warning: %s\ntapeout: the chip is written; `run --check` compares a run with the circuit\n", v.undecided);
     if (a->quiet) return 0;
     build_report(&b, stdout);
     if (a->no_prove) puts("proof: none was asked for");
+    else if (v.undecided) puts("proof: none was found");
     else printf("proof: exact in every run (worst margin %.4g, assumptions: %u; tapeout prove prints them)\n", v.worst, v.assumptions);
     return 0;
 }

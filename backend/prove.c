@@ -4,13 +4,29 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+/* The first reason counts. */
+static void end_with(Prover *p, bool undecided, const char *fmt, va_list ap)
+{
+    if (p->refusal) return;
+    p->refusal_line = p->line;
+    p->undecided = undecided;
+    if (vasprintf(&p->refusal, fmt, ap) < 0) die("out of memory");
+}
+
 bool refuse(Prover *p, const char *fmt, ...)
 {
-    if (p->refusal) return false;
-    p->refusal_line = p->line;
     va_list ap;
     va_start(ap, fmt);
-    if (vasprintf(&p->refusal, fmt, ap) < 0) die("out of memory");
+    end_with(p, false, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+bool not_shown(Prover *p, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    end_with(p, true, fmt, ap);
     va_end(ap);
     return false;
 }
@@ -71,7 +87,8 @@ bool margin(Prover *p, MarginKind kind, double ratio, const char *tensor, uint32
     p->bins[kind][b]++;
     if (ratio > 1) return true;
     p->line = x.line;
-    return refuse(p, "%s: %s margin is %.3g", spot(&x), margin_name[kind], ratio - 1);
+    bool (*say)(Prover *, const char *, ...) = kind == M_NORM ? not_shown : refuse; /* a norm's is of the sum of the channels' bounds */
+    return say(p, "%s: %s margin is %.3g", spot(&x), margin_name[kind], ratio - 1);
 }
 
 /* ---- norms ---- */
@@ -207,7 +224,7 @@ static void report(Prover *p, FILE *f)
     fprintf(f, "assumptions beyond numerics.md: %u\n", p->notes.n);
     for (uint32_t i = 0; i < p->notes.n; i++) fprintf(f, "  %s\n", p->notes.data[i]);
     if (p->refusal) {
-        fputs("verdict: REFUSED: ", f);
+        fputs(p->undecided ? "verdict: UNDECIDED: not shown: " : "verdict: REFUSED: ", f);
         print_place(p, f, "", p->refusal_line, ": ");
         fprintf(f, "%s\n", p->refusal);
     } else fprintf(f, "verdict: exact (worst margin %.4g)\n", p->margins.n ? p->margins.data[0].ratio - 1 : INFINITY);
@@ -230,7 +247,7 @@ bool prove_run(const Model *m, const ProveOptions *o, FILE *out, Proof *proof)
     if (!pass(&p) && !p.refusal) die("a refusal without a reason");
     if (p.margins.n) qsort(p.margins.data, p.margins.n, sizeof *p.margins.data, by_ratio);
     if (out) report(&p, out);
-    *proof = (Proof){.exact = !p.refusal, .refusal = p.refusal, .assumptions = p.notes.n, .bands = p.bands, .cells = p.cells};
+    *proof = (Proof){.exact = !p.refusal, .undecided = p.undecided, .refusal = p.refusal, .assumptions = p.notes.n, .bands = p.bands, .cells = p.cells};
     proof->worst = p.margins.n ? p.margins.data[0].ratio - 1 : INFINITY;
     proof->line = p.refusal_line & ((1u << FILE_SHIFT) - 1);
     if (p.refusal_line >> FILE_SHIFT) proof->file = strdup(source(&p, p.refusal_line));

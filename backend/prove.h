@@ -27,6 +27,7 @@ typedef struct {
 
 typedef struct {
     bool exact;           /* the verdict */
+    bool undecided;       /* not exact because what some sum of bits may be could not be bounded: the chip may well be right */
     double worst;         /* the smallest margin: how much larger than needed the decisive quantity is, less 1 */
     const char *refusal;  /* why it is not exact, NULL when it is; malloc'd */
     unsigned assumptions; /* what the verdict assumes of the arithmetic beyond numerics.md: the report lists them */

@@ -105,7 +105,7 @@ static bool gate(Attn *a, const Form *f, uint32_t row, LaneRead *out)
             if (p->m->kind[j].role != CHIP_LOAD) continue;
             int32_t at = s == NO_VAR ? 0 : solver_values(p->s, s)->v[i];
             Bound b[2] = {{p->kind_var[j], 1, 1}, {s, at, at}};
-            if (!solver_impossible(p->s, b, s == NO_VAR ? 1 : 2)) return refuse(p, "layer %d: attention gate row %u is open while rows are loaded", p->layer, row);
+            if (!solver_impossible(p->s, b, s == NO_VAR ? 1 : 2)) return not_shown(p, "layer %d: attention gate row %u is open while rows are loaded", p->layer, row);
         }
     }
     return v != NULL;

@@ -82,7 +82,7 @@ static bool fixed_sum(Rows *r, const Form *rest, double c, const char *what, uin
     for (uint32_t i = 0; i < rest->n; i++) {
         int32_t x;
         if (!solver_fixed(p->s, bump, p->chan[rest->t[i].ch], &x))
-            return refuse(p, "layer %d: %s row %u: channel %u is not fixed while channel %u is 1", p->layer, what, row, rest->t[i].ch, r->bump_ch);
+            return not_shown(p, "layer %d: %s row %u: channel %u is not fixed while channel %u is 1", p->layer, what, row, rest->t[i].ch, r->bump_ch);
         if (x == 0) continue;
         double v = rest->t[i].c * x;
         sum += v, abs += fabs(v), parts++;
@@ -124,7 +124,7 @@ static bool find_bump(Rows *r, const Form *f)
         beta_values(r, b);
         return true;
     }
-    return refuse(p, "layer %d: value head %u: beta is neither 0 nor 1", p->layer, r->head);
+    return not_shown(p, "layer %d: value head %u: beta is neither 0 nor 1", p->layer, r->head);
 }
 
 static bool find_beta(Rows *r)
@@ -158,7 +158,7 @@ static bool count_lane(Rows *r, uint32_t i, uint32_t index, const Form *rest, do
     if (!silu_row(p, rest, "value", index, M_CELL, &s, &a, &k) || !fixed_sum(r, rest, c, "value", index, &x->add)) return false;
     form_range(p, rest, &lo, &hi);
     if (lo < 0 || hi > x->max * x->value || (s != NO_VAR && fmod(a, x->value) != 0) || fmod(k, x->value) != 0)
-        return refuse(p, "layer %d: value head %u lane %u: a count may be set to %g", p->layer, r->head, i, hi);
+        return not_shown(p, "layer %d: value head %u lane %u: a count may be set to %g", p->layer, r->head, i, hi);
     if (!holds(p->bf16, x->add) || x->add < SILU_ON) return refuse(p, "layer %d: value row %u: %g", p->layer, index, x->add);
     return true;
 }
@@ -175,7 +175,7 @@ static bool still_lane(Rows *r, uint32_t index, const Form *f)
         if (solver_fixed(p->s, bump, v, &x)) most += f->t[i].c * x;
         else most += fmax(f->t[i].c * solver_var(p->s, v)->lo, f->t[i].c * solver_var(p->s, v)->hi);
     }
-    if (most > 0) return refuse(p, "layer %d: value row %u may be positive while its head counts", p->layer, index);
+    if (most > 0) return not_shown(p, "layer %d: value row %u may be positive while its head counts", p->layer, index);
     return true;
 }
 
@@ -197,15 +197,15 @@ static bool value_lane(Rows *r, uint32_t i)
     for (uint32_t n = 0; n < all->n; n++) {
         double v = all->v[n];
         if (v <= 0) continue;
-        if (value != 0 && value != v) return refuse(p, "layer %d: value row %u: a cell may be set to %g or %g", p->layer, index, value, v);
+        if (value != 0 && value != v) return not_shown(p, "layer %d: value row %u: a cell may be set to %g or %g", p->layer, index, value, v);
         value = v;
     }
     if (value == 0) return true;
-    if (low_bit(value) != value) return refuse(p, "layer %d: value row %u: a cell is set to %g", p->layer, index, value);
+    if (low_bit(value) != value) return not_shown(p, "layer %d: value row %u: a cell is set to %g", p->layer, index, value);
     *x = (Lane){.value = value};
     if (s == NO_VAR && c->tap == 0) x->pilot = true;
     else x->bit = true;
-    if (r->counts && x->bit) return c->tap == 0 ? still_lane(r, index, c->f) : refuse(p, "layer %d: value row %u: an old value in a head that counts", p->layer, index);
+    if (r->counts && x->bit) return c->tap == 0 ? still_lane(r, index, c->f) : not_shown(p, "layer %d: value row %u: an old value in a head that counts", p->layer, index);
     return true;
 }
 
@@ -224,7 +224,7 @@ static bool merge_lane(Rows *r, uint32_t i)
         x->pilot = false, x->bit = true;
         return true;
     }
-    return refuse(r->p, "layer %d: value head %u lane %u: the state map installs %g, the head writes %g", r->p->layer, r->head, i, v, x->value);
+    return not_shown(r->p, "layer %d: value head %u lane %u: the state map installs %g, the head writes %g", r->p->layer, r->head, i, v, x->value);
 }
 
 static bool merge_map(Rows *r)

@@ -95,7 +95,7 @@ static bool key_row(Prover *p, const ConvRow *c, uint32_t row, uint32_t index, c
         double v = all->v[i];
         x->always &= v > 0;
         if (v <= 0) continue;
-        if (!norms_to_one(v) || x->nhot == 8) return refuse(p, "layer %d: %s row %u: an entry of %g is not made 1 by the l2 norm", p->layer, what, index, v);
+        if (!norms_to_one(v) || x->nhot == 8) return not_shown(p, "layer %d: %s row %u: an entry of %g is not made 1 by the l2 norm", p->layer, what, index, v);
         x->hot[x->nhot++] = v;
         x->hi = fmax(x->hi, v);
     }
@@ -174,7 +174,7 @@ static bool at_most_one(Prover *p, const KeyRow *r, uint32_t n, const char *what
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < i; j++) {
             Bound both[2] = {hot(p, &r[i]), hot(p, &r[j])};
-            if (!solver_impossible(p->s, both, 2)) return refuse(p, "layer %d: %s rows %u and %u may be hot together", p->layer, what, r[j].index, r[i].index);
+            if (!solver_impossible(p->s, both, 2)) return not_shown(p, "layer %d: %s rows %u and %u may be hot together", p->layer, what, r[j].index, r[i].index);
         }
     return true;
 }
@@ -244,17 +244,17 @@ static bool key_head(Delta *d, uint32_t head, KeyRow *r, KeyHead *out)
     uint32_t n, always, dk = p->g->dk;
     *out = (KeyHead){0};
     if (!side(d, (p->g->nk + head) * dk, "key", r, &n, &always)) return false;
-    if (always > 1 || (always && n > 1)) return refuse(p, "layer %d: key head %u: two rows of a key may be hot together", p->layer, head);
+    if (always > 1 || (always && n > 1)) return not_shown(p, "layer %d: key head %u: two rows of a key may be hot together", p->layer, head);
     out->key = n > 0;
     uint32_t written = 0; /* rows below this may be written */
     for (uint32_t i = 0; i < n; i++) written = r[i].row >= written ? r[i].row + 1 : written;
     if (!side(d, head * dk, "query", r, &n, &always)) return false;
-    if (always > 2 || (always == 2 && n > 2)) return refuse(p, "layer %d: key head %u: three rows of a query may be hot together", p->layer, head);
+    if (always > 2 || (always == 2 && n > 2)) return not_shown(p, "layer %d: key head %u: three rows of a query may be hot together", p->layer, head);
     const KeyRow *dummy = always == 2 || (always == 1 && n > 1) ? &r[0] : NULL;
     if (always == 2 && r[1].row > r[0].row) dummy = &r[1];
     for (uint32_t i = 0; i < n; i++) {
         if (&r[i] == dummy) continue;
-        if (r[i].nhot != 1) return refuse(p, "layer %d: query row %u has entries of several sizes", p->layer, r[i].index);
+        if (r[i].nhot != 1) return not_shown(p, "layer %d: query row %u has entries of several sizes", p->layer, r[i].index);
         query_values(out, r[i].hi, dummy ? dummy->hi : 0, dk);
     }
     if (!dummy) return true;

@@ -223,7 +223,7 @@ bool form_var(Prover *p, const Form *f, Var *s, double *a, double *k)
 const RealValues *form_values(Prover *p, Var s, double a, double k)
 {
     const Values *in = NULL;
-    if (s != NO_VAR && !(in = solver_values(p->s, s))) return refuse(p, "layer %d: a form has too many values", p->layer), NULL;
+    if (s != NO_VAR && !(in = solver_values(p->s, s))) return not_shown(p, "layer %d: a form has too many values", p->layer), NULL;
     RealValues *r = pool_alloc(p->pool, sizeof *r + (in ? in->n : 1) * sizeof *r->v);
     r->v = (double *)(r + 1), r->n = in ? in->n : 1;
     r->v[0] = k;
@@ -430,7 +430,7 @@ static bool add_gate(Prover *p, Sum *x, const Addend *a)
         return true;
     }
     RealTable *r = table_of(p, x, key);
-    if (!r) return refuse(p, "layer %d: a gate over more than %d values", p->layer, MAX_TABLE);
+    if (!r) return not_shown(p, "layer %d: a gate over more than %d values", p->layer, MAX_TABLE);
     for (int32_t i = 0; i < r->n; i++) {
         double pre = factor * (r->s0 + i) + rest;
         if (pre > 0) r->t[i] += a->w * (a->step ? 1 : pre);
@@ -542,7 +542,7 @@ bool sum_end(Prover *p, Sum *x, const char *name, Var *v)
     Table *table = xrealloc(NULL, (x->table.n + 1) * sizeof *table);
     uint32_t nlin, ntable;
     bool ok = finish_lin(x, lin, &nlin) && finish_tables(p, x, table, &ntable);
-    if (!ok) refuse(p, "layer %d: %s: channel %u: what is added is no integer", p->layer, name, x->ch);
+    if (!ok) not_shown(p, "layer %d: %s: channel %u: what is added is no integer", p->layer, name, x->ch);
     else *v = solver_def(p->s, (int32_t)x->k, lin, nlin, table, ntable);
     free(lin), free(table);
     if (!ok) return false;

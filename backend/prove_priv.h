@@ -170,6 +170,7 @@ typedef struct Prover {
     uint32_t bins[M_KINDS][MARGIN_BINS]; /* how many, by ratio */
     VEC(const char *) notes;   /* what the verdict assumes beyond numerics.md */
     char *refusal;
+    bool undecided;
     uint32_t refusal_line;
     uint64_t vain;      /* nodes of searches for channels' ranges that were not shown */
     uint32_t wide;      /* channels that are sums of gates and not shown to be bits */
@@ -184,6 +185,8 @@ static inline uint32_t place_of(uint32_t file, uint32_t line) { return line ? fi
 
 /* Records the first reason; always false. */
 bool refuse(Prover *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* The same where the reason is that the ranges found are too wide, which is no fault of the weights' numbers: for questions of logic only. */
+bool not_shown(Prover *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void note(Prover *p, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* ratio > 1 is well; otherwise refuses. line 0: that of p->line. */
 bool margin(Prover *p, MarginKind kind, double ratio, const char *tensor, uint32_t row, uint32_t line);

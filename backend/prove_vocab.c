@@ -135,7 +135,7 @@ static bool score_of(Prover *p, uint32_t k, const Form *kind, const Form *bit, S
     x->fixed = x->s == NO_VAR || solver_var(p->s, x->s)->lo == solver_var(p->s, x->s)->hi;
     if (x->fixed && x->hi <= 0 && sum == 0) return true; /* never said: its logits are 0 */
     if (!x->fixed && solver_var(p->s, x->s)->hi - solver_var(p->s, x->s)->lo != 1)
-        return refuse(p, "head: the score of kind %s has more than two values", c->name);
+        return not_shown(p, "head: the score of kind %s has more than two values", c->name);
     sum += fmax(fabs(x->lo), fabs(x->hi)), unit = x->s == NO_VAR ? unit : fmin(unit ? unit : INFINITY, low_bit(x->a));
     x->least = INFINITY;
     for (uint32_t i = 0; i < c->width; i++) {
@@ -147,9 +147,9 @@ static bool score_of(Prover *p, uint32_t k, const Form *kind, const Form *bit, S
             const VarInfo *v = solver_var(p->s, s);
             if (v->hi - v->lo > 1 && form_tighten(p, &bit[i])) v = solver_var(p->s, s);
             v0 = a * v->lo + b, v1 = a * v->hi + b;
-            if (v->hi - v->lo > 1) return refuse(p, "head: bit %u of kind %s has more than two values", i, c->name);
+            if (v->hi - v->lo > 1) return not_shown(p, "head: bit %u of kind %s has more than two values", i, c->name);
         }
-        if ((fabs(v0) != fabs(v1) || v0 == 0) && !bit_value(p, &bit[i], &v0, &v1)) return refuse(p, "head: bit %u of kind %s is %g or %g, not +-1", i, c->name, v0, v1);
+        if ((fabs(v0) != fabs(v1) || v0 == 0) && !bit_value(p, &bit[i], &v0, &v1)) return not_shown(p, "head: bit %u of kind %s is %g or %g, not +-1", i, c->name, v0, v1);
         x->bits += fabs(v0);
         x->least = fmin(x->least, fabs(v0));
         sum += fabs(a) + bit[i].kabs;
@@ -187,7 +187,7 @@ static bool lose(Prover *p, uint32_t k, double g, double at, const char *to, dou
     double unit = ldexp(1, ilogb(fmax(fabs(at), 1)) - (p->bf16 ? 7 : 23)); /* spacing of the dtype there */
     *least = fmin(*least, g);
     if (g > 0) return margin(p, M_LOGIT, 1 + g / unit, p->m->kind[k].name, k, 0);
-    return refuse(p, "head: kind %s ties with %s (gap %g)", p->m->kind[k].name, to, g);
+    return not_shown(p, "head: kind %s ties with %s (gap %g)", p->m->kind[k].name, to, g);
 }
 
 /* Kinds that are on together must differ in score. */
@@ -255,7 +255,7 @@ static bool complete(Prover *p, const Score *x)
         if (x[k].fixed && x[k].hi + x[k].bits > 0) return true;
         if (!x[k].fixed) none[n++] = off(p, &x[k]);
     }
-    return solver_impossible(p->s, none, n) || refuse(p, "head: a pass may choose no kind");
+    return solver_impossible(p->s, none, n) || not_shown(p, "head: a pass may choose no kind");
 }
 
 /* What a pass over the loader's tokens says is not fed; after an exit or a fault nothing is. */
@@ -286,7 +286,7 @@ static bool count_bounded(Prover *p, const Score *x, const Count *c)
         if (solver_fixed(p->s, (Bound){p->kind_var[k], 1, 1}, c->bump, &adds) && !adds) continue;
         const ChipKind *kind = &p->m->kind[k];
         if (kind->role == CHIP_INPUT || kind->role == CHIP_START || kind->role == CHIP_LOAD)
-            return refuse(p, "layer %d: head %u: the host's token %s adds to a count", c->layer, c->head, kind->name);
+            return not_shown(p, "layer %d: head %u: the host's token %s adds to a count", c->layer, c->head, kind->name);
         if (kind->role == CHIP_EXIT || kind->role == CHIP_FAULT || (x[k].fixed && x[k].hi + x[k].bits <= 0)) continue;
         for (uint32_t j = 0; j < p->m->nkinds; j++)
             if (is_fed_after(p, j) && !never_after(p, x, c, k, j))
