@@ -94,11 +94,11 @@ static bool check(Shape f, unsigned rounds)
     for (Node i = 1; i < n->nodes.n; i++) inputs += n->nodes.data[i].kind == N_TOKEN;
     bool all = inputs <= 16;
     for (uint64_t r = 0; r < (all ? 1ull << inputs : rounds); r++) {
-        uint64_t k = 0, bits = r % 3 ? random64() : random64() & random64() & random64(), flip = r % 5 == 0 ? ~0ull : 0, more = random64() ^ flip;
-        bits ^= flip;
+        uint64_t k = 0, flip = r % 5 == 0 ? ~0ull : 0, bits[4];
+        for (unsigned i = 0; i < 4; i++) bits[i] = (i || r % 3 ? random64() : random64() & random64() & random64()) ^ flip;
         for (Node i = 1; i < n->nodes.n; i++)
             if (n->nodes.data[i].kind == N_TOKEN) {
-                value[i] = all ? r >> k & 1 : k < 64 ? bits >> k & 1 : more >> (k - 64) & 1;
+                value[i] = (all ? r : bits[k / 64 % 4]) >> k % 64 & 1;
                 k++;
             }
         run(n);
