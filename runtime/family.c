@@ -29,28 +29,6 @@ struct Families {
     VEC(Family) family;
 };
 
-static const Forms *sorting;
-
-static int by_shape(const void *p, const void *q)
-{
-    const Forms *f = sorting;
-    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q, n = f->start[i + 1] - f->start[i], m = f->start[j + 1] - f->start[j];
-    if (n != m) return n < m ? -1 : 1;
-    for (uint32_t k = 0; k < n; k++) {
-        const Entry *x = &f->e.data[f->start[i] + k], *y = &f->e.data[f->start[j] + k];
-        if (x->at != y->at) return x->at < y->at ? -1 : 1;
-        if (fabsf(x->w) != fabsf(y->w)) return fabsf(x->w) < fabsf(y->w) ? -1 : 1;
-    }
-    return 0;
-}
-
-static int by_shape_then_number(const void *p, const void *q)
-{
-    int c = by_shape(p, q);
-    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q;
-    return c ? c : i < j ? -1 : i > j;
-}
-
 static const Entry *entry_of(const Forms *f, uint32_t form, uint32_t k) { return &f->e.data[f->start[form] + k]; }
 static bool positive(const Forms *f, uint32_t form, uint32_t k) { return entry_of(f, form, k)->w > 0; }
 
@@ -137,11 +115,10 @@ Families *families_make(Pool *p, const Forms *f, bool *taken, bool zero_is_off)
     t->zero_is_off = zero_is_off;
     for (uint32_t i = 0; i < f->n; i++)
         if (!taken[i]) order[n++] = i;
-    sorting = f;
-    if (n) qsort(order, n, sizeof *order, by_shape_then_number);
+    forms_sort(f, order, n);
     for (uint32_t i = 0, end; i < n; i = end) {
         Family y;
-        for (end = i + 1; end < n && by_shape(&order[i], &order[end]) == 0; end++) {}
+        for (end = i + 1; end < n && forms_alike(f, order[i], order[end]); end++) {}
         if (make_family(&y, p, f, order + i, end - i)) keep_family(t, p, y, f, order + i, end - i, taken);
     }
     free(order);

@@ -3,6 +3,23 @@
 #include "sparse.h"
 #include <stdlib.h>
 
+static bool usable_gain(float g)
+{
+    int e;
+    return g == 0 || fabsf(frexpf(g, &e)) == 0.5f;
+}
+
+float *norm_gains(const Model *m, Pool *p, const float *pilot, const Tensor *norm)
+{
+    float *gain = tensor_vector(p, norm), unit = ldexpf(1, -m->pilot_scale);
+    for (uint32_t c = 0; c < m->geo.hidden; c++) {
+        gain[c] += 1.0f;
+        if (!usable_gain(gain[c])) return NULL;
+        if (pilot[c] == 0) gain[c] *= unit;
+    }
+    return gain;
+}
+
 void forms_init(Forms *f)
 {
     *f = (Forms){.nslots = 64};
@@ -131,4 +148,35 @@ Lists lists_make(Pool *p, const uint32_t *key, uint32_t n, uint32_t keys)
     for (uint32_t i = 0; i < n; i++)
         if (key[i] != UINT32_MAX) l.item[at[key[i]]++] = i;
     return l;
+}
+
+/* ---- forms of one shape ---- */
+
+static _Thread_local const Forms *sorting; /* qsort passes nothing on; chips are opened in several threads */
+
+static int by_shape(const Forms *f, uint32_t i, uint32_t j)
+{
+    uint32_t n = f->start[i + 1] - f->start[i], m = f->start[j + 1] - f->start[j];
+    if (n != m) return n < m ? -1 : 1;
+    for (uint32_t k = 0; k < n; k++) {
+        const Entry *x = &f->e.data[f->start[i] + k], *y = &f->e.data[f->start[j] + k];
+        if (x->at != y->at) return x->at < y->at ? -1 : 1;
+        if (fabsf(x->w) != fabsf(y->w)) return fabsf(x->w) < fabsf(y->w) ? -1 : 1;
+    }
+    return 0;
+}
+
+static int by_shape_then_number(const void *p, const void *q)
+{
+    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q;
+    int c = by_shape(sorting, i, j);
+    return c ? c : i < j ? -1 : i > j;
+}
+
+bool forms_alike(const Forms *f, uint32_t i, uint32_t j) { return by_shape(f, i, j) == 0; }
+
+void forms_sort(const Forms *f, uint32_t *form, uint32_t n)
+{
+    sorting = f;
+    if (n) qsort(form, n, sizeof *form, by_shape_then_number);
 }

@@ -265,21 +265,10 @@ static bool compile_from(Slice *s, uint32_t first, const char **why)
 }
 
 /* ---- opening ---- */
-static bool usable_gain(float g)
-{
-    int e;
-    return g == 0 || fabsf(frexpf(g, &e)) == 0.5f;
-}
-
 static const Basis *find_basis(Slice *s, const Tensor *norm)
 {
-    uint32_t n = s->m->geo.hidden;
-    float *gain = tensor_vector(s->pool, norm), unit = ldexpf(1, -s->m->pilot_scale);
-    for (uint32_t c = 0; c < n; c++) {
-        gain[c] += 1.0f;
-        if (!usable_gain(gain[c])) return NULL;
-        if (s->pilot[c] == 0) gain[c] *= unit;
-    }
+    float *gain = norm_gains(s->m, s->pool, s->pilot, norm);
+    if (!gain) return NULL;
     s->basis[s->nbases] = (Basis){s->pilot, gain};
     return &s->basis[s->nbases++];
 }

@@ -9,28 +9,6 @@
 
 enum { MAX_ADDRESS = 15 };
 
-static const Forms *sorting;
-
-static int by_shape(const void *p, const void *q)
-{
-    const Forms *f = sorting;
-    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q, n = f->start[i + 1] - f->start[i], m = f->start[j + 1] - f->start[j];
-    if (n != m) return n < m ? -1 : 1;
-    for (uint32_t k = 0; k < n; k++) {
-        const Entry *x = &f->e.data[f->start[i] + k], *y = &f->e.data[f->start[j] + k];
-        if (x->at != y->at) return x->at < y->at ? -1 : 1;
-        if (fabsf(x->w) != fabsf(y->w)) return fabsf(x->w) < fabsf(y->w) ? -1 : 1;
-    }
-    return 0;
-}
-
-static int by_shape_then_number(const void *p, const void *q)
-{
-    int c = by_shape(p, q);
-    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q;
-    return c ? c : i < j ? -1 : i > j;
-}
-
 static bool positive(const Forms *f, uint32_t form, uint32_t k) { return f->e.data[f->start[form] + k].w > 0; }
 
 static bool same_signs(const Forms *f, const uint32_t *form, uint32_t n, uint32_t a, uint32_t b)
@@ -101,11 +79,10 @@ bool plane_families(PlaneFamilies *out, Pool *p, const Forms *f, const bool *wan
     bool ok = true;
     for (uint32_t i = 0; i < f->n; i++)
         if (want[i]) order[n++] = i;
-    sorting = f;
-    if (n) qsort(order, n, sizeof *order, by_shape_then_number);
+    forms_sort(f, order, n);
     out->family = pool_array(p, n, sizeof *out->family);
     for (uint32_t i = 0, end; ok && i < n; i = end) {
-        for (end = i + 1; end < n && by_shape(&order[i], &order[end]) == 0; end++) {}
+        for (end = i + 1; end < n && forms_alike(f, order[i], order[end]); end++) {}
         if (make_family(&out->family[out->n], p, f, order + i, end - i)) out->n++;
         else if (end - i > MOST_LONE) ok = false;
         else

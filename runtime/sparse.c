@@ -45,24 +45,13 @@ typedef struct {
 } Sparse;
 
 /* ---- opening: norms ---- */
-static bool usable_gain(float g)
-{
-    int e;
-    return g == 0 || fabsf(frexpf(g, &e)) == 0.5f;
-}
-
 /* The basis of a norm; NULL when its gains are no powers of two. */
 static const Basis *find_basis(Sparse *s, const Tensor *norm)
 {
-    uint32_t n = s->m->geo.hidden;
-    float *gain = tensor_vector(s->pool, norm), unit = ldexpf(1, -s->m->pilot_scale);
-    for (uint32_t c = 0; c < n; c++) {
-        gain[c] += 1.0f;
-        if (!usable_gain(gain[c])) return NULL;
-        if (s->pilot[c] == 0) gain[c] *= unit;
-    }
+    float *gain = norm_gains(s->m, s->pool, s->pilot, norm);
+    if (!gain) return NULL;
     for (uint32_t i = 0; i < s->nbases; i++)
-        if (memcmp(s->basis[i].gain, gain, n * sizeof *gain) == 0) return &s->basis[i];
+        if (memcmp(s->basis[i].gain, gain, s->m->geo.hidden * sizeof *gain) == 0) return &s->basis[i];
     s->basis[s->nbases] = (Basis){s->pilot, gain};
     return &s->basis[s->nbases++];
 }

@@ -57,6 +57,8 @@ typedef struct {
     const float *pilot; /* [hidden] the pilot's value, 0 for data */
     const float *gain;  /* [hidden] 2^-K (1 + norm weight) for data, (1 + norm weight) for pilots */
 } Basis;
+/* The channel's factor behind a norm whose pilots make it 2^-pilot_scale: gain[hidden], in pool memory; NULL when a gain is no power of two. */
+float *norm_gains(const Model *m, Pool *p, const float *pilot, const Tensor *norm);
 
 /* Affine forms bias + sum w * x[at], each different from all others. */
 typedef struct {
@@ -77,6 +79,9 @@ uint32_t forms_add_part(Forms *to, const Forms *f, uint32_t i);
 /* Renumbers the channels of all forms: at = map[at]. */
 void forms_remap(Forms *f, const uint32_t *map);
 void forms_free(Forms *f);
+/* The same channels with the same weights up to sign? And n forms in an order in which those that are alike stand together, by number. */
+bool forms_alike(const Forms *f, uint32_t i, uint32_t j);
+void forms_sort(const Forms *f, uint32_t *form, uint32_t n);
 
 static inline float form_value(const Forms *f, uint32_t i, const float *x)
 {

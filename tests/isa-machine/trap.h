@@ -42,7 +42,7 @@ handler:                \
 
 /* Waits until s5 is `count`, for a while: interrupts may be late. */
 #define WAIT(count)     \
-    li t6, 2000000;     \
+    li t6, 400000000;   \
     li t5, count;       \
 75: beq s5, t5, 74f;    \
     addi t6, t6, -1;    \

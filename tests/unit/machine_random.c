@@ -9,8 +9,6 @@
 #include "../../runtime/runtime.h"
 #include "netlistgen.h"
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { UNPROVED = 200, COUNT = 100, BATCH = 10, STARTS = 4, STEPS = 12 };
 
@@ -257,22 +255,6 @@ static void test_seed(uint64_t seed, bool show)
     free(b.said.data);
 }
 
-/* A process per batch: what circuits leave in memory goes with it, and a `die` costs only one batch. */
-static bool run_batch(uint64_t first, uint64_t count, bool show)
-{
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        for (uint64_t i = 0; i < count; i++) test_seed(totals->seed = first + i, show);
-        fflush(stdout);
-        _exit(0);
-    }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child) die("fork failed");
-    if (status) printf("seed %llu fails\n", (unsigned long long)totals->seed);
-    return !status;
-}
-
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
@@ -280,7 +262,7 @@ int main(int argc, char **argv)
     totals = mmap(NULL, sizeof *totals, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (totals == MAP_FAILED) die("out of memory");
     bool well = true;
-    for (uint64_t i = 0; i < count; i += BATCH) well &= run_batch(first + i, count - i < BATCH ? count - i : BATCH, count == 1);
+    for (uint64_t i = 0; i < count; i += BATCH) well &= run_batch(test_seed, &totals->seed, first + i, count - i < BATCH ? count - i : BATCH, count == 1);
     printf("%llu chips of %llu layers, %llu circuits refused; %llu steps, %llu tokens\n", (unsigned long long)totals->chips,
            (unsigned long long)totals->layers, (unsigned long long)totals->refused, (unsigned long long)totals->steps,
            (unsigned long long)totals->tokens);

@@ -7,8 +7,6 @@
 #include "../../frontend/passes.h"
 #include "netlistgen.h"
 #include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 enum { COUNT = 3000, BATCH = 250, STARTS = 6, STEPS = 5 };
 
@@ -139,22 +137,6 @@ static void test_seed(uint64_t seed, bool show)
     for (int k = 0; k < VARIANTS; k++) sim_free(s[k]);
 }
 
-/* A process per batch: what circuits leave in memory goes with it, and a `die` costs only one batch. */
-static bool run_batch(uint64_t first, uint64_t count, bool show)
-{
-    fflush(stdout);
-    pid_t child = fork();
-    if (child == 0) {
-        for (uint64_t i = 0; i < count; i++) test_seed(totals->seed = first + i, show);
-        fflush(stdout);
-        _exit(0);
-    }
-    int status = 0;
-    if (child < 0 || waitpid(child, &status, 0) != child) die("fork failed");
-    if (status) printf("seed %llu fails\n", (unsigned long long)totals->seed);
-    return !status;
-}
-
 int main(int argc, char **argv)
 {
     uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
@@ -163,7 +145,7 @@ int main(int argc, char **argv)
     if (totals == MAP_FAILED) die("out of memory");
     bool well = true;
     for (uint64_t i = 0; i < count; i += BATCH)
-        well &= run_batch(first + i, count - i < BATCH ? count - i : BATCH, count == 1);
+        well &= run_batch(test_seed, &totals->seed, first + i, count - i < BATCH ? count - i : BATCH, count == 1);
     printf("%llu reads of large memories, %llu merged; %llu values, %llu optimised\n",
            (unsigned long long)totals->reads, (unsigned long long)totals->merged, (unsigned long long)totals->ops,
            (unsigned long long)totals->optimised);

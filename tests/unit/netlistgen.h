@@ -5,6 +5,8 @@
 #include "../../frontend/ir.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 static uint64_t rng;
 
@@ -305,5 +307,23 @@ static Circuit *random_circuit(uint64_t seed, bool machine)
     const char *bad = circuit_check(g.c);
     if (bad) die("generated: %s", bad);
     return g.c;
+}
+
+/* ---- batches ---- */
+
+/* A process per batch: what circuits leave in memory goes with it, and a `die` costs only one batch. *seed is shared memory. */
+static bool run_batch(void (*test)(uint64_t seed, bool show), uint64_t *seed, uint64_t first, uint64_t count, bool show)
+{
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        for (uint64_t i = 0; i < count; i++) test(*seed = first + i, show);
+        fflush(stdout);
+        _exit(0);
+    }
+    int status = 0;
+    if (child < 0 || waitpid(child, &status, 0) != child) die("fork failed");
+    if (status) printf("seed %llu fails\n", (unsigned long long)*seed);
+    return !status;
 }
 #endif
