@@ -4,7 +4,6 @@
 #include "cli.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct {
     const Circuit *c;
@@ -99,13 +98,6 @@ static bool needs_firmware(const Circuit *c)
     return false;
 }
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 int cmd_sim(const Args *a)
 {
     char *err = NULL;
@@ -120,9 +112,9 @@ int cmd_sim(const Args *a)
         return 1;
     }
     Host h = { .c = c, .sim = sim_new(c, f ? &f->image : NULL) };
-    double began = now();
+    double began = clock_seconds();
     run(&h, a->max_steps);
-    double seconds = now() - began;
+    double seconds = clock_seconds() - began;
     if (a->stats)
         fprintf(stderr, "steps: %" PRIu64 "\nseconds: %.6f\nsteps_per_second: %.0f\n", h.steps, seconds, (double)h.steps / (seconds > 0 ? seconds : 1e-9));
     sim_free(h.sim);

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { COUNTER = 48, NO_JOB = 0xffffffff };
@@ -44,13 +43,6 @@ typedef struct {
     Plane counter[COUNTER]; /* steps of each lane, bit k */
     uint64_t asked[PLANE_WORDS], drop[PLANE_WORDS];
 } Worker;
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- jobs ---- */
 /* The state that a firmware begins with; NULL and b->err, or a reason in *why, when it has none. Under the lock. */
@@ -287,13 +279,13 @@ static void *work(void *ctx)
 {
     Worker *w = ctx;
     char *why = NULL;
-    double t = now();
+    double t = clock_seconds();
     if (!open_worker(w, &why)) {
         give_up(w, why);
         free(why);
         return NULL;
     }
-    w->b->report->opening = now() - t;
+    w->b->report->opening = clock_seconds() - t;
     for (uint32_t i = 0; i < w->lanes && refill(w, i); i++) {}
     const char *reason = run_lanes(w);
     if (reason) give_up(w, reason);
@@ -350,7 +342,7 @@ static bool run_single(const Model *m, BatchJob *j, const BatchOptions *o, char 
 bool batch_run(const Model *m, BatchJob *job, uint32_t n, const BatchOptions *o, BatchReport *report, char **err)
 {
     Batch b = {.m = m, .job = job, .n = n, .o = o, .report = report, .lock = PTHREAD_MUTEX_INITIALIZER};
-    double t = now();
+    double t = clock_seconds();
     *report = (BatchReport){0};
     for (uint32_t i = 0; i < m->nkinds; i++)
         if (m->kind[i].role == CHIP_INPUT) b.input = &m->kind[i];
@@ -365,6 +357,6 @@ bool batch_run(const Model *m, BatchJob *job, uint32_t n, const BatchOptions *o,
     free(b.image.data);
     free(b.firmware.data);
     free(b.rest.data);
-    report->seconds = now() - t;
+    report->seconds = clock_seconds() - t;
     return ok;
 }

@@ -20,13 +20,6 @@ typedef struct {
     char *err;
 } List;
 
-static bool needs_firmware(const Model *m)
-{
-    for (uint32_t i = 0; i < m->nstates; i++)
-        if (m->state[i].init == INIT_IMAGE || m->state[i].init == INIT_ENTRY) return true;
-    return false;
-}
-
 /* A "-" stands for no firmware. */
 static bool take_firmware(List *l, Line *line, uint32_t number)
 {
@@ -38,7 +31,7 @@ static bool take_firmware(List *l, Line *line, uint32_t number)
         }
     Firmware *f = NULL;
     char *err = NULL;
-    if (none ? needs_firmware(l->m) && !fail(&err, "%s runs firmware, and none is given", l->m->name)
+    if (none ? model_needs_firmware(l->m) && !fail(&err, "%s runs firmware, and none is given", l->m->name)
              : !(f = firmware_open(line->firmware, &err)) || !firmware_fits(f, l->m, &err)) {
         fail(&l->err, "%s:%u: %s", l->o->list, number, err);
         free(err);

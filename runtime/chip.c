@@ -343,6 +343,13 @@ const ChipState *model_state(const Model *m, const char *name)
     return NULL;
 }
 
+bool model_needs_firmware(const Model *m)
+{
+    for (uint32_t i = 0; i < m->nstates; i++)
+        if (m->state[i].init == INIT_IMAGE || m->state[i].init == INIT_ENTRY) return true;
+    return false;
+}
+
 const ChipKind *model_kind(const Model *m, uint32_t token)
 {
     uint32_t lo = 0, hi = m->nkinds; /* the last kind whose base is at most token */

@@ -7,7 +7,6 @@
 #include "slice.h"
 #include <inttypes.h>
 #include <stdlib.h>
-#include <time.h>
 
 typedef struct {
     const FollowOptions *o;
@@ -27,20 +26,6 @@ typedef struct {
     double opening, seconds;
 } Follow;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
-static bool needs_firmware(const Model *m)
-{
-    for (uint32_t i = 0; i < m->nstates; i++)
-        if (m->state[i].init == INIT_IMAGE || m->state[i].init == INIT_ENTRY) return true;
-    return false;
-}
-
 /* ---- opening ---- */
 static bool open_planes(Follow *w, const Image *image)
 {
@@ -57,12 +42,12 @@ static bool open_follow(Follow *w)
 {
     const FollowOptions *o = w->o;
     const Image *image = NULL;
-    double t = now();
+    double t = clock_seconds();
     if (!(w->m = model_open(o->chip, &w->err))) return false;
     if (o->firmware) {
         if (!(w->f = firmware_open(o->firmware, &w->err)) || !firmware_fits(w->f, w->m, &w->err)) return false;
         image = &w->f->image;
-    } else if (needs_firmware(w->m)) return fail(&w->err, "%s: %s runs firmware, and none is given", o->chip, w->m->name);
+    } else if (model_needs_firmware(w->m)) return fail(&w->err, "%s: %s runs firmware, and none is given", o->chip, w->m->name);
     if (!(w->t = trace_open(w->m, o->trace, &w->err))) return false;
     for (uint32_t i = 0; i < w->m->nkinds; i++) w->has_input |= w->m->kind[i].role == CHIP_INPUT;
     w->asked = w->has_input; /* the first byte comes after the start */
@@ -71,7 +56,7 @@ static bool open_follow(Follow *w)
         BackendOptions options = {0};
         if (!(w->single = machine_open(w->m, backends[0], &options, image, &w->err))) return false;
     }
-    w->opening = now() - t;
+    w->opening = clock_seconds() - t;
     return true;
 }
 
@@ -236,9 +221,9 @@ int runtime_follow(const FollowOptions *o)
     double t = 0;
     bool ok = open_follow(&w);
     if (ok) {
-        t = now();
+        t = clock_seconds();
         ok = follow(&w);
-        w.seconds = now() - t;
+        w.seconds = clock_seconds() - t;
     }
     if (!ok && !w.err && !w.status && w.why) { /* planes gave up in the middle */
         FollowOptions again = *o;

@@ -3,23 +3,6 @@
 #include "sparse.h"
 #include <stdlib.h>
 
-static bool usable_gain(float g)
-{
-    int e;
-    return g == 0 || fabsf(frexpf(g, &e)) == 0.5f;
-}
-
-float *norm_gains(const Model *m, Pool *p, const float *pilot, const Tensor *norm)
-{
-    float *gain = tensor_vector(p, norm), unit = ldexpf(1, -m->pilot_scale);
-    for (uint32_t c = 0; c < m->geo.hidden; c++) {
-        gain[c] += 1.0f;
-        if (!usable_gain(gain[c])) return NULL;
-        if (pilot[c] == 0) gain[c] *= unit;
-    }
-    return gain;
-}
-
 void forms_init(Forms *f)
 {
     *f = (Forms){.nslots = 64};

@@ -22,7 +22,7 @@ struct Machine {
     uint32_t out;
 };
 
-static double now(void)
+double clock_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -144,7 +144,7 @@ static void clear_progress(Loop *l)
 
 static void show_progress(Loop *l)
 {
-    double t = l->o->progress ? now() : 0;
+    double t = l->o->progress ? clock_seconds() : 0;
     if (!l->o->progress || t - l->shown < 0.5) return;
     l->shown = t;
     l->progress_shown = true;
@@ -237,7 +237,7 @@ static uint32_t burst_size(const Loop *l)
 
 StopInfo machine_run(Machine *mc, const LoopOptions *o)
 {
-    Loop l = {.mc = mc, .o = o, .next = mc->resumed ? mc->next : mc->m->start, .began = now()};
+    Loop l = {.mc = mc, .o = o, .next = mc->resumed ? mc->next : mc->m->start, .began = clock_seconds()};
     uint32_t out[BURST];
     const ChipKind *k = model_kind(mc->m, l.next);
     l.shown = l.began;
@@ -297,13 +297,6 @@ static bool close_trace(Run *r)
     return fail(&r->err, "%s: cannot be written", r->o->trace);
 }
 
-static bool needs_firmware(const Model *m)
-{
-    for (uint32_t i = 0; i < m->nstates; i++)
-        if (m->state[i].init == INIT_IMAGE || m->state[i].init == INIT_ENTRY) return true;
-    return false;
-}
-
 static bool open_run(Run *r, const Backend *b)
 {
     const Image *image = NULL;
@@ -312,7 +305,7 @@ static bool open_run(Run *r, const Backend *b)
     if (o->firmware) {
         if (!(r->f = firmware_open(o->firmware, &r->err)) || !firmware_fits(r->f, r->m, &r->err)) return false;
         image = &r->f->image;
-    } else if (needs_firmware(r->m) && !o->load) {
+    } else if (model_needs_firmware(r->m) && !o->load) {
         return fail(&r->err, "%s: %s runs firmware, and none is given", o->chip, r->m->name);
     }
     if (o->signature && !image) return fail(&r->err, "--signature needs firmware, whose symbols say where it is");
@@ -355,9 +348,9 @@ static int run_opened(Run *r)
 {
     const RunOptions *o = r->o;
     LoopOptions loop = {o->max_steps, r->trace, stdout, stdin, o->check, isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
-    double t = now();
+    double t = clock_seconds();
     StopInfo s = machine_run(r->mc, &loop);
-    r->seconds = now() - t;
+    r->seconds = clock_seconds() - t;
     int status = report(r, &s);
     if (o->save && !machine_save(r->mc, o->save, &r->err)) status = 1;
     if (o->check && o->check->end && s.why != STOP_CHECK && o->check->end(o->check->ctx, r->mc)) status = 1;

@@ -1,6 +1,6 @@
 /* norms.c: whether a chip's norms are no more than a change of unit: the pilots stand in every embedding, nothing writes them, and their squares
  * alone give the factor 2^-K (that data cannot disturb it is part of the chip's proof). */
-#include "slice.h"
+#include "sparse.h"
 
 static bool writes_pilots(const float *pilot, const Tensor *t)
 {
@@ -36,4 +36,21 @@ bool pilots_hold(const Model *m, float *pilot)
         if (writes_pilots(pilot, &l->t[T_DOWN]) || writes_pilots(pilot, &l->t[l->full ? T_O_PROJ : T_OUT])) return false;
     }
     return true;
+}
+
+static bool usable_gain(float g)
+{
+    int e;
+    return g == 0 || fabsf(frexpf(g, &e)) == 0.5f;
+}
+
+float *norm_gains(const Model *m, Pool *p, const float *pilot, const Tensor *norm)
+{
+    float *gain = tensor_vector(p, norm), unit = ldexpf(1, -m->pilot_scale);
+    for (uint32_t c = 0; c < m->geo.hidden; c++) {
+        gain[c] += 1.0f;
+        if (!usable_gain(gain[c])) return NULL;
+        if (pilot[c] == 0) gain[c] *= unit;
+    }
+    return gain;
 }

@@ -165,6 +165,8 @@ void model_close(Model *m);
 const ChipState *model_state(const Model *m, const char *name);
 /* False when the arrays that any back end needs would not fit in a sensible memory. */
 bool model_fits(const Model *m, char **err);
+/* Its contents or its entry come from an ELF file. */
+bool model_needs_firmware(const Model *m);
 /* The kind of a token id; NULL for an unused id. */
 const ChipKind *model_kind(const Model *m, uint32_t token);
 
@@ -316,6 +318,7 @@ Image *image_open(const char *path, char **err); /* &firmware_open(...)->image *
 
 /* ---- machine.c: a running machine ---- */
 typedef struct Machine Machine;
+double clock_seconds(void); /* of a clock that only advances, for durations */
 
 /* Runs beside the machine and judges every token (`--check`). All but ctx may be NULL. */
 typedef struct {

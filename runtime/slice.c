@@ -4,16 +4,8 @@
 #include "slice_priv.h"
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
 enum { TEMP = 32768 }; /* slots of temporaries begin here */
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 const Model *slice_model(const Slice *s) { return s->m; }
 size_t slice_bytes(const Slice *s) { return s->bytes; }
@@ -252,7 +244,7 @@ static uint32_t fixed_slots(const Slice *s) { return s->stage[0].next; }
 
 static bool compile_from(Slice *s, uint32_t first, const char **why)
 {
-    double t = now();
+    double t = clock_seconds();
     bool ok = true;
     if (s->compilations++) load_slots(s, &s->stage[first]);
     for (uint32_t i = first; ok && i < s->nstages; i++) {
@@ -260,7 +252,7 @@ static bool compile_from(Slice *s, uint32_t first, const char **why)
         if (i && s->stage[i].kind != STAGE_OUT) free_unused(s, &s->stage[i], fixed_slots(s));
         ok = compile_stage(s, &s->stage[i], why);
     }
-    s->seconds += now() - t;
+    s->seconds += clock_seconds() - t;
     return ok;
 }
 

@@ -56,9 +56,6 @@ typedef struct {
     const char *why; /* set when the chip cannot be taken */
 } Block;
 
-/* ---- norms.c ---- */
-bool pilots_hold(const Model *m, float *pilot); /* fills pilot[hidden], zeroed at first */
-
 /* ---- slice_form.c ---- */
 /* A form's value as a function of a few planes: value[i] where the planes say i, i < size. */
 typedef struct {

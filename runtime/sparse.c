@@ -56,50 +56,6 @@ static const Basis *find_basis(Sparse *s, const Tensor *norm)
     return &s->basis[s->nbases++];
 }
 
-static bool writes_pilots(const Sparse *s, const Tensor *t)
-{
-    for (uint32_t i = 0; i < t->n; i++)
-        if (s->pilot[t->row[i]] != 0) return true;
-    return t->fill != 0;
-}
-
-static bool embeddings_have_pilots(const Sparse *s)
-{
-    const Model *m = s->m;
-    uint64_t good = 0;
-    for (uint32_t i = 0; i < m->embed_bit.n; i++)
-        if (s->pilot[m->embed_bit.col[i]] != 0) return false;
-    for (uint32_t i = 0; i < m->embed_kind.n; i++) {
-        float p = s->pilot[m->embed_kind.col[i]];
-        if (p != 0 && m->embed_kind.value[i] != ldexpf(p, m->pilot_scale)) return false;
-        good += p != 0;
-    }
-    return good == (uint64_t)m->npilots * m->nkinds;
-}
-
-static bool pilots_fix_norm(const Sparse *s)
-{
-    const Model *m = s->m;
-    float sum = 0;
-    for (uint32_t c = 0; c < m->geo.hidden; c++) {
-        float x = ldexpf(s->pilot[c], m->pilot_scale);
-        sum += x * x;
-    }
-    return rsqrtf(sum / (float)m->geo.hidden + m->geo.eps) == ldexpf(1, -m->pilot_scale);
-}
-
-static bool pilots_hold(Sparse *s)
-{
-    const Model *m = s->m;
-    for (uint32_t i = 0; i < m->npilots; i++) s->pilot[m->pilot[i]] = m->pilot_value[i];
-    if (!pilots_fix_norm(s) || !embeddings_have_pilots(s)) return false;
-    for (uint32_t i = 0; i < m->geo.layers; i++) {
-        const Layer *l = &m->layer[i];
-        if (writes_pilots(s, &l->t[T_DOWN]) || writes_pilots(s, &l->t[l->full ? T_O_PROJ : T_OUT])) return false;
-    }
-    return true;
-}
-
 /* ---- opening: the rest ---- */
 static bool layer_make(Sparse *s, uint32_t i)
 {
@@ -156,7 +112,7 @@ static bool sparse_make(Sparse *s)
     s->mix = pool_array(s->pool, n, sizeof *s->mix);
     matrix_make(&s->kinds, s->pool, &m->embed_kind, false, NULL);
     matrix_make(&s->bits, s->pool, &m->embed_bit, false, NULL);
-    if (!pilots_hold(s) || !head_open(s)) return false;
+    if (!pilots_hold(m, s->pilot) || !head_open(s)) return false;
     for (uint32_t i = 0; i < m->geo.layers; i++)
         if (!layer_make(s, i)) return false;
     return true;

@@ -57,6 +57,10 @@ typedef struct {
     const float *pilot; /* [hidden] the pilot's value, 0 for data */
     const float *gain;  /* [hidden] 2^-K (1 + norm weight) for data, (1 + norm weight) for pilots */
 } Basis;
+
+/* ---- norms.c ---- */
+/* Is the norm's factor 2^-pilot_scale in every pass, by the pilots alone? Fills pilot[hidden], zeroed at first. */
+bool pilots_hold(const Model *m, float *pilot);
 /* The channel's factor behind a norm whose pilots make it 2^-pilot_scale: gain[hidden], in pool memory; NULL when a gain is no power of two. */
 float *norm_gains(const Model *m, Pool *p, const float *pilot, const Tensor *norm);
 

@@ -3,21 +3,11 @@
 #ifndef TAPEOUT_NETLISTGEN_H
 #define TAPEOUT_NETLISTGEN_H
 #include "../../frontend/ir.h"
+#include "random64.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-static uint64_t rng;
-
-static uint64_t random64(void)
-{
-    rng += 0x9e3779b97f4a7c15ull;
-    uint64_t z = rng;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-}
 
 static unsigned below(unsigned n) { return (unsigned)(random64() % n); }
 static bool chance(unsigned percent) { return below(100) < percent; }
@@ -199,7 +189,7 @@ static Ref opaque_pmux(unsigned width)
 static Ref pmux(unsigned width)
 {
     Ref cond[8], arm[16];
-    if (chance(15) && !getenv("NOOPAQUE")) return opaque_pmux(width);
+    if (chance(15)) return opaque_pmux(width);
     unsigned n = exclusive(cond);
     for (unsigned i = 0; i < n; i++) {
         arm[2 * i] = cond[i];

@@ -9,6 +9,7 @@
 #include "../../backend/build.h"
 #include "../../backend/prove.h"
 #include "../../frontend/frontend.h"
+#include "random64.h"
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -16,16 +17,6 @@ static int failures;
 static const char *subject;
 #define CHECK(cond, ...) \
     ((void)((cond) || (failures++, fprintf(stderr, "%s:%d: %s: ", __FILE__, __LINE__, subject), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))))
-
-static uint64_t rng = 1;
-static uint64_t random64(void)
-{
-    rng += 0x9e3779b97f4a7c15ull;
-    uint64_t z = rng;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-    return z ^ z >> 31;
-}
 
 /* ---- chips ---- */
 static Model *open_chip(const char *path)
