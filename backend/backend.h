@@ -158,8 +158,8 @@ typedef struct {
     bool retire, hold;   /* counts as a step; accumulator does not advance */
     int field, chunk;    /* what its payload is; -1: none */
     int form;            /* index into Field.form of the short form, -1: none */
-    int score;           /* priority: multiples of SCORE_UNIT */
-    unsigned set;        /* which set of output payload channels */
+    unsigned score;      /* rank: of the kinds that are on at once the one of the highest is said; 0: never said */
+    uint32_t word;       /* of the protocol's words: the payload, where it has bits and is said */
 } Kind;
 
 enum { FIELD_PARTS = 3 }; /* each of at most 64 bits */
@@ -180,7 +180,6 @@ typedef struct {
     bool brief;          /* short forms but the last are for the end of a step only: half the rows */
     VEC(uint32_t) regs;  /* flags field: the states packed in it, low first (writes index list) */
     bool flags, loop;
-    bool late;           /* decided last: outscores the fields after it rather than being ANDed into them */
 } Field;
 
 typedef struct {
@@ -193,12 +192,13 @@ typedef struct Net {
     VEC(NodeInfo) nodes;
     VEC(Port) ports;
     VEC(Lit) kind_out;   /* per kind, LIT1: always on */
-    unsigned nsets, set_width[8];
-    Lit *set_out[8];     /* payload literals of each set */
+    uint32_t nwords;
+    unsigned *word_width;
+    Lit **word_out;      /* literals of each word that some kind says */
     int depth;           /* layers used by the machine */
     void *hash;
 } Net;
-enum { SCORE_UNIT = 32 };
+enum { LEAST_SCORE = 32, SCORE_STEP = 2 }; /* logits of the kinds, by rank: blocks.c */
 
 /* ---- options and report ---- */
 typedef struct {

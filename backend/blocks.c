@@ -48,11 +48,15 @@ static void put_bias(Chip *c, Weights *t, uint64_t row, double k)
     chip_put(c, t, row, c->pilot_ch[other], lo / c->pilot_value[other]);
 }
 
-void chip_form(Chip *c, Weights *t, uint64_t row, Lin form, double scale)
+/* scale * form + more */
+static void put_form(Chip *c, Weights *t, uint64_t row, Lin form, double scale, double more)
 {
+    double k = scale * form.k + more;
     for (uint32_t i = 0; i < form.n; i++) chip_put(c, t, row, form.t[i].node, ldexp(scale * form.t[i].coef, LOG2_SCALE));
-    if (form.k) put_bias(c, t, row, scale * form.k);
+    if (k != 0) put_bias(c, t, row, k);
 }
+
+void chip_form(Chip *c, Weights *t, uint64_t row, Lin form, double scale) { put_form(c, t, row, form, scale, 0); }
 
 /* ---- geometry ---- */
 
@@ -89,7 +93,7 @@ static unsigned graft_channels(const Chip *c)
         const Kind *x = &p->kinds.data[k];
         if (!x->score) continue;
         mark(read, c->plan->kind_out[k]);
-        for (unsigned i = 0; i < x->width; i++) mark(read, c->plan->set_out[x->set][i]);
+        for (unsigned i = 0; i < x->width; i++) mark(read, c->plan->word_out[x->word][i]);
     }
     for (uint32_t i = 0; i < c->plan->nchannels; i++) n += read[i];
     return n;
@@ -185,6 +189,21 @@ static void emit_embedding(Chip *c)
     }
 }
 
+/* From a logit to the next: payloads must differ by more than the dtype's rounding there, and kinds as well. */
+static double score_step(const Chip *c, double score)
+{
+    double spacing = ldexp(1, ilogb(score) - (c->bf16 ? 7 : 23));
+    return spacing > SCORE_STEP ? spacing : SCORE_STEP;
+}
+
+/* The logit of a kind of this rank that is on, with the payload that the machine says; one that is off has at most 0. */
+static double score_of(const Chip *c, unsigned rank)
+{
+    double score = LEAST_SCORE;
+    while (rank-- > 1) score += score_step(c, score);
+    return score;
+}
+
 static void emit_head(Chip *c)
 {
     const Protocol *p = c->plan->p;
@@ -195,10 +214,11 @@ static void emit_head(Chip *c)
     for (uint32_t k = 0; k < nk; k++) {
         const Kind *x = &p->kinds.data[k];
         if (!x->score) continue;
-        chip_form(c, kind, k, c->plan->kind_out[k], (double)x->score * SCORE_UNIT);
+        double score = score_of(c, x->score), each = score_step(c, score) / 2;
+        put_form(c, kind, k, c->plan->kind_out[k], score, -each * x->width);
         for (unsigned i = 0; i < x->width; i++) {
-            Lin o = lin_add(lin_const(-1), c->plan->set_out[x->set][i], 2);
-            chip_form(c, bit, (uint64_t)k * w + i, o, 1);
+            Lin o = lin_add(lin_const(-1), c->plan->word_out[x->word][i], 2);
+            chip_form(c, bit, (uint64_t)k * w + i, o, each);
         }
     }
     chip_tensor(c, "model.norm.weight", 1, c->hidden, 0, 0, 0);

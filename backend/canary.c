@@ -24,7 +24,7 @@ enum {
     CHANNELS,
     KEY_HEADS = 3, /* hold, conv, eps */
     LOG2_E = 12,
-    LOG2_LOGIT = 14 /* above every logit of a machine: kinds * SCORE_UNIT + payload bits */
+    LOG2_LOGIT = 14 /* above every logit of a machine: score_of in blocks.c */
 };
 #define EPS_QUERY 0x1p-9 /* before SiLU */
 #define EPS_CELL 0.1875  /* before SiLU */

@@ -376,14 +376,14 @@ static void act_flags(Pass *b)
 static Ref *pass_roots(Protocol *p, unsigned *n)
 {
     const Circuit *c = p->m->c;
-    Ref *r = xalloc((c->writes.n * 4 + c->emits.n * 2 + p->kinds.n + SETS + 2) * sizeof *r);
+    Ref *r = xalloc((c->writes.n * 4 + c->emits.n * 2 + p->kinds.n + p->words.n + 2) * sizeof *r);
     *n = 0;
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const Write *w = &c->writes.data[i];
         r[(*n)++] = w->en, r[(*n)++] = w->index, r[(*n)++] = w->data, r[(*n)++] = w->lanes;
     }
     for (uint32_t k = 0; k < p->kinds.n; k++) r[(*n)++] = p->kind_ref[k];
-    for (unsigned s = 0; s < SETS; s++) r[(*n)++] = p->set_ref[s];
+    for (uint32_t i = 0; i < p->words.n; i++) r[(*n)++] = p->words.data[i];
     return r;
 }
 
@@ -391,11 +391,13 @@ static void outputs(Pass *b)
 {
     Protocol *p = b->p;
     Net *n = b->n;
-    n->nsets = SETS;
+    n->nwords = p->words.n;
+    n->word_width = xalloc(n->nwords * sizeof *n->word_width + 1);
+    n->word_out = xalloc(n->nwords * sizeof *n->word_out + 1);
     for (uint32_t k = 0; k < p->kinds.n; k++) vec_push(&n->kind_out, p->m->bits.bits[p->kind_ref[k]][0]);
-    for (unsigned s = 0; s < SETS; s++) {
-        n->set_width[s] = p->set_width[s];
-        n->set_out[s] = p->set_ref[s] ? p->m->bits.bits[p->set_ref[s]] : NULL;
+    for (uint32_t i = 0; i < n->nwords; i++) {
+        n->word_width[i] = op_at(p->m->c, p->words.data[i])->width;
+        n->word_out[i] = p->m->bits.bits[p->words.data[i]];
     }
 }
 
@@ -404,8 +406,8 @@ static void cover(Net *n)
     VEC(Lit) roots = {0};
     int last = 1;
     for (uint32_t k = 0; k < n->kind_out.n; k++) vec_push(&roots, n->kind_out.data[k]);
-    for (unsigned s = 0; s < n->nsets; s++)
-        for (unsigned i = 0; i < n->set_width[s]; i++) vec_push(&roots, n->set_out[s][i]);
+    for (uint32_t k = 0; k < n->nwords; k++)
+        for (unsigned i = 0; i < n->word_width[k]; i++) vec_push(&roots, n->word_out[k][i]);
     for (uint32_t i = 0; i < roots.n; i++) last = map_lit_label(n, roots.data[i]) > last ? map_lit_label(n, roots.data[i]) : last;
     for (uint32_t i = 0; i < n->ports.n; i++) last = 2 * n->ports.data[i].last + 1 > last ? 2 * n->ports.data[i].last + 1 : last;
     n->depth = last / 2 + 1;

@@ -69,7 +69,7 @@ static void last_uses(Slots *s)
         use_lits(s, &q->latch_set, 1, t);
     }
     use_lits(s, n->kind_out.data, n->kind_out.n, FOREVER);
-    for (unsigned k = 0; k < n->nsets; k++) use_lits(s, n->set_out[k], n->set_width[k], FOREVER);
+    for (uint32_t k = 0; k < n->nwords; k++) use_lits(s, n->word_out[k], n->word_width[k], FOREVER);
 }
 
 /* ---- units ---- */
@@ -325,7 +325,8 @@ Plan *plan_make(Protocol *proto, Net *n, const BuildOptions *o, uint32_t limit)
     place_all(&s);
     plan_ports(&s);
     p->kind_out = forms(p, n->kind_out.data, n->kind_out.n);
-    for (unsigned k = 0; k < n->nsets; k++) p->set_out[k] = forms(p, n->set_out[k], n->set_width[k]);
+    p->word_out = xalloc(n->nwords * sizeof *p->word_out + 1);
+    for (uint32_t k = 0; k < n->nwords; k++) p->word_out[k] = forms(p, n->word_out[k], n->word_width[k]);
     return p;
 }
 

@@ -50,7 +50,7 @@ typedef struct {
     VEC(PlanPort) ports;
     VEC(EmbedChan) embed; /* channel ch holds token channel tok */
     Lin *kind_out;         /* per kind */
-    Lin *set_out[SETS];
+    Lin **word_out;        /* per word of the protocol: its bits */
     uint32_t canary_kind, canary_ch; /* canary.c: the first kind and channel; 0: none */
     uint32_t erased;       /* units that only free a channel */
     bool overflow;         /* the target has too few channels */

@@ -80,11 +80,11 @@ void plan_print(const Plan *p, FILE *out)
     }
     for (uint32_t k = 0; k < proto->kinds.n; k++) {
         if (!proto->kinds.data[k].score) continue;
-        fprintf(out, "token %s (priority %d) if ", proto->kinds.data[k].name, proto->kinds.data[k].score);
+        fprintf(out, "token %s (priority %u) if ", proto->kinds.data[k].name, proto->kinds.data[k].score);
         print_form(p->kind_out[k], out);
         fputc('\n', out);
     }
-    for (unsigned s = 0; s < SETS; s++) print_forms(xfmt("payload %u", s), p->set_out[s], p->net->set_width[s], out), fputs(p->net->set_width[s] ? "\n" : "", out);
+    for (uint32_t k = 0; k < p->net->nwords; k++) print_forms(xfmt("payload %u", k), p->word_out[k], p->net->word_width[k], out), fputc('\n', out);
 }
 
 /* ---- invariants ---- */

@@ -5,15 +5,17 @@
  * short form says them. The last token of a step carries the commit. The next pass knows from the kind of its input token where it
  * is, recomputes the same step (the state has not changed) and says the next part.
  *
- * Choice by priority: the output head scores a kind by SCORE_UNIT times its class, so that a late condition (an address fault, a device)
- * need not be ANDed into every other kind: NONE is always on and lowest, then fields, packed registers, exits, outputs, faults in the
- * order of their naming. Within a class the other conditions are exclusive. */
+ * Choice by priority: of all kinds that are on the output head says the one of the highest rank. So no kind excludes another by its own condition: a
+ * field is on when it is needed and what comes before it may have been said, a part of it with `more` to follow also when it is the last. Faults rank
+ * first, then the fields in their order, in a field its short forms and the inner pass before the rest, and what ends the step before what does not;
+ * `none`, always on, is last. Each kind's payload is read from the field itself. The conditions stay shallow, and no proof has to
+ * show that two of them exclude each other. */
 #include "protocol.h"
 #include <string.h>
 
 const char *const role_name[] = {"trace", "output", "exit", "fault", "take", "input", "start", "load"};
 
-enum { SMALL_REG = 8, CLASS_NONE = 1, CLASS_FIELD, CLASS_FLAGS, CLASS_EXIT, CLASS_OUTPUT, CLASS_FAULT };
+enum { SMALL_REG = 8 };
 
 /* ---- fields ---- */
 
@@ -64,7 +66,7 @@ static void emit_fields(Protocol *p, EmitRole role)
         const Emit *e = &c->emits.data[i];
         if (e->role != role) continue;
         bool pay = e->payload && (role == EMIT_OUTPUT || role == EMIT_EXIT);
-        add_field(p, (Field){.name = e->name, .emit = true, .late = true, .index = i, .need = e->en, .part = {pay ? e->payload : 0},
+        add_field(p, (Field){.name = e->name, .emit = true, .index = i, .need = e->en, .part = {pay ? e->payload : 0},
                              .width = pay ? op_at(c, e->payload)->width : 0});
     }
 }
@@ -73,7 +75,7 @@ static void emit_fields(Protocol *p, EmitRole role)
 static void packed_field(Protocol *p, bool hidden)
 {
     Circuit *c = p->m->c;
-    Field f = {.name = hidden ? "loop" : "flags", .flags = true, .loop = hidden, .late = !hidden, .need = ir_const(c, 1, 0)};
+    Field f = {.name = hidden ? "loop" : "flags", .flags = true, .loop = hidden, .need = ir_const(c, 1, 0)};
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const Write w = c->writes.data[i];
         const State *s = &c->states.data[w.state];
@@ -208,21 +210,11 @@ static uint32_t add_kind(Protocol *p, Kind k)
 
 static const Role emit_role[] = {[EMIT_OUTPUT] = ROLE_OUTPUT, [EMIT_EXIT] = ROLE_EXIT, [EMIT_FAULT] = ROLE_FAULT, [EMIT_TAKE] = ROLE_TAKE};
 
-/* Of faults that come together the first named wins, by a higher score: ANDing the others away would cost layers. */
-static unsigned faults_after(const Protocol *p, int fi)
-{
-    unsigned n = 0;
-    for (uint32_t i = (uint32_t)fi + 1; i < p->first_normal; i++) n += p->m->c->emits.data[p->fields.data[i].index].role == EMIT_FAULT;
-    return n;
-}
-
 static Kind emit_kind(const Protocol *p, int fi)
 {
     const Field *f = &p->fields.data[fi];
     const Emit *e = &p->m->c->emits.data[f->index];
     Kind k = {.name = f->name, .message = e->message, .role = emit_role[e->role], .width = f->width, .field = fi, .form = -1};
-    k.score = e->role == EMIT_FAULT ? CLASS_FAULT + (int)faults_after(p, fi) : e->role == EMIT_EXIT ? CLASS_EXIT : CLASS_OUTPUT;
-    k.set = e->role == EMIT_EXIT ? SET_EXITS : SET_OUTPUTS;
     k.last = k.retire = true;
     return k;
 }
@@ -238,8 +230,6 @@ static void field_kinds(Protocol *p, int fi)
         bool final = j + 1 == f->nchunks;
         const char *base = f->nchunks > 1 ? xfmt("%s.%u", f->name, j) : f->name;
         Kind k = {.role = ROLE_TRACE, .width = f->chunk_width[j], .field = fi, .chunk = (int)j, .form = -1, .retire = true};
-        k.score = f->late ? CLASS_FLAGS : CLASS_FIELD;
-        k.set = f->late ? SET_FLAGS : SET_FIELDS;
         for (unsigned g = 0; j == 0 && g < f->nforms; g++)
             for (int more = 0; more <= (has_later(p, fi) && !at_end_only(f, g)); more++) {
                 k.name = xfmt("%s.%s%s", base, g == 0 ? "zero" : g == 1 ? "ones" : "base", more ? ".more" : "");
@@ -305,6 +295,27 @@ static void load_kinds(Protocol *p)
     }
 }
 
+static bool is_said(const Kind *k) { return k->role != ROLE_START && k->role != ROLE_INPUT && k->role != ROLE_LOAD; }
+
+/* Whether kind a is said where both are on. */
+static bool outranks(const Protocol *p, uint32_t a, uint32_t b)
+{
+    const Kind *x = &p->kinds.data[a], *y = &p->kinds.data[b];
+    if (x->field != y->field) return x->field >= 0 && (y->field < 0 || x->field < y->field);
+    if (x->hold != y->hold) return x->hold;
+    if ((x->form < 0) != (y->form < 0)) return x->form >= 0;
+    return a < b;
+}
+
+static void rank_kinds(Protocol *p)
+{
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        Kind *x = &p->kinds.data[k];
+        x->score = is_said(x);
+        for (uint32_t j = 0; x->score && j < p->kinds.n; j++) x->score += j != k && is_said(&p->kinds.data[j]) && outranks(p, k, j);
+    }
+}
+
 static void make_kinds(Protocol *p)
 {
     const Circuit *c = p->m->c;
@@ -313,7 +324,7 @@ static void make_kinds(Protocol *p)
         if (c->states.data[s].kind == ST_HOST)
             add_kind(p, (Kind){.name = c->states.data[s].name, .role = ROLE_INPUT, .width = c->states.data[s].width, .field = -1 - (int)s - 1,
                                .chunk = -1, .form = -1});
-    add_kind(p, (Kind){.name = "none", .role = ROLE_TRACE, .last = true, .retire = true, .field = -1, .chunk = -1, .form = -1, .score = CLASS_NONE});
+    add_kind(p, (Kind){.name = "none", .role = ROLE_TRACE, .last = true, .retire = true, .field = -1, .chunk = -1, .form = -1});
     for (uint32_t i = 0; i < p->fields.n; i++) {
         if (!p->fields.data[i].emit) {
             field_kinds(p, (int)i);
@@ -321,12 +332,13 @@ static void make_kinds(Protocol *p)
         }
         Kind k = emit_kind(p, (int)i);
         add_kind(p, k);
-        if (k.score != CLASS_OUTPUT || !has_later(p, (int)i)) continue;
+        if ((k.role != ROLE_OUTPUT && k.role != ROLE_TAKE) || !has_later(p, (int)i)) continue;
         k.last = k.retire = false;
         k.name = xfmt("%s.more", k.name);
         add_kind(p, k);
     }
     load_kinds(p);
+    rank_kinds(p);
     uint64_t base = 0;
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         p->kinds.data[k].base = (uint32_t)base;
@@ -363,24 +375,18 @@ static bool is_exit(const Protocol *p, uint32_t f)
     return p->fields.data[f].emit && p->m->c->emits.data[p->fields.data[f].index].role == EMIT_EXIT;
 }
 
-static int class_of(const Protocol *p, uint32_t f)
+/* Kinds after which field f may start: the step begins, or a field before it has been said. */
+static bool is_before(const Protocol *p, const Kind *k, int f, int b)
 {
-    if (is_exit(p, f)) return CLASS_EXIT;
-    return p->fields.data[f].emit ? CLASS_OUTPUT : p->fields.data[f].late ? CLASS_FLAGS : CLASS_FIELD;
+    return k->begin || (k->field >= (int)p->first_normal && k->field < f && is_done(p, k, k->field, b));
 }
 
-/* The pass may start field f: everything before it has been said or is not needed. */
+/* The pass may start field f. What stands between, if it is needed, outranks it. */
 static Ref eligible(Protocol *p, uint32_t f)
 {
-    Circuit *c = p->m->c;
-    Ref r = token(p, "begin", is_begin, 0, 0);
-    Ref clear = ir_const(c, 1, 1), any = ir_const(c, 1, 0);
-    for (uint32_t g = f; g-- > p->first_normal;) { /* from the nearest field down */
-        if (protocol_has(p, is_done, (int)g, 0))
-            any = ir_or(c, any, ir_and(c, token(p, xfmt("done %u", g), is_done, (int)g, 0), clear));
-        if (class_of(p, g) == class_of(p, f)) clear = ir_and(c, clear, ir_not(c, p->fields.data[g].need));
-    }
-    return ir_or(c, ir_and(c, r, clear), any);
+    uint32_t g = f; /* fields that nothing but `begin` comes before share a channel, and so do those before a field that is never done */
+    while (g > p->first_normal && !protocol_has(p, is_done, (int)g - 1, 0)) g--;
+    return token(p, g == p->first_normal ? "begin" : xfmt("before %u", g), g == p->first_normal ? is_begin : is_before, (int)g, 0);
 }
 
 static Ref none_after(Protocol *p, uint32_t f)
@@ -416,6 +422,11 @@ static Ref matches(Circuit *c, Ref bits, unsigned lo, unsigned width, uint64_t v
     return r;
 }
 
+static uint32_t add_word(Protocol *p, const Field *f, unsigned lo, unsigned width)
+{
+    return width ? vec_push(&p->words, field_slice(p->m->c, f, lo, width)) : 0;
+}
+
 /* The tail's bits above chunk 0 stay as they are. */
 static Ref tail_upper_same(Protocol *p, const Field *f)
 {
@@ -425,35 +436,22 @@ static Ref tail_upper_same(Protocol *p, const Field *f)
     return r;
 }
 
-static void say(Protocol *p, unsigned set, Ref cond, const Field *f, unsigned lo, unsigned width)
-{
-    Circuit *c = p->m->c;
-    if (!width) return;
-    if (width > p->set_width[set]) p->set_width[set] = width;
-    vec_push(&p->said[set], cond);
-    vec_push(&p->said[set], field_slice(c, f, lo, width));
-}
-
+/* `emit`: the chunk is due. */
 static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
 {
     Circuit *c = p->m->c;
     const Field *f = &p->fields.data[fi];
-    bool final = j + 1 == f->nchunks, whole = final;
-    Ref last = none_after(p, fi), rest = emit;
-    say(p, f->late ? SET_FLAGS : SET_FIELDS, emit, f, f->chunk_lo[j], f->chunk_width[j]);
+    Ref last = none_after(p, fi);
+    uint32_t word = add_word(p, f, f->chunk_lo[j], f->chunk_width[j]);
     for (uint32_t k = 0; k < p->kinds.n; k++) {
-        const Kind *x = &p->kinds.data[k];
+        Kind *x = &p->kinds.data[k];
         if (x->field != (int)fi || x->chunk != (int)j) continue;
-        if (x->form >= 0) {
-            Ref m = ir_and(c, emit, matches(c, f->part[0], f->chunk_width[0], f->width - f->chunk_width[0], f->form[x->form]));
-            p->kind_ref[k] = ir_and(c, m, x->last ? last : ir_not(c, last));
-            rest = ir_and(c, rest, ir_not(c, at_end_only(f, (unsigned)x->form) ? p->kind_ref[k] : m));
-        } else if (f->tail) p->kind_ref[k] = emit;
-        else if (x->hold) p->kind_ref[k] = ir_and(c, rest, ir_not(c, c->retire));
-        else if (whole) {
-            p->kind_ref[k] = ir_and(c, rest, x->last ? last : ir_not(c, last));
-            if (f->loop) p->kind_ref[k] = ir_and(c, p->kind_ref[k], c->retire);
-        } else p->kind_ref[k] = rest;
+        Ref on = emit;
+        if (x->form >= 0) on = ir_and(c, on, matches(c, f->part[0], f->chunk_width[0], f->width - f->chunk_width[0], f->form[x->form]));
+        if (x->hold) on = ir_and(c, on, ir_not(c, c->retire));
+        else if (x->last && !f->tail) on = ir_and(c, on, last);
+        p->kind_ref[k] = on;
+        x->word = word;
     }
 }
 
@@ -464,7 +462,7 @@ static Ref chunk_due(Protocol *p, uint32_t f, unsigned j)
     return ir_and(p->m->c, p->fields.data[f].need, eligible(p, f));
 }
 
-/* The tail's chunks go down from the top, or chunk 0 alone where the upper bits stay as they are. */
+/* The tail's chunks go down from the top, or chunk 0 alone, which outranks the top, where the upper bits stay as they are. */
 static Ref tail_chunk_due(Protocol *p, uint32_t f, unsigned j)
 {
     Circuit *c = p->m->c;
@@ -472,9 +470,8 @@ static Ref tail_chunk_due(Protocol *p, uint32_t f, unsigned j)
     Ref start = ir_and(c, x->need, eligible(p, f));
     Ref next = j + 1 < x->nchunks ? token(p, xfmt("at %u.%u", f, j + 1), is_at, (int)f, (int)j + 1) : 0;
     if (x->nchunks == 1) return start;
-    Ref same = tail_upper_same(p, &p->fields.data[f]);
-    if (j + 1 == x->nchunks) return ir_and(c, start, ir_not(c, same));
-    return j ? next : ir_or(c, next, ir_and(c, start, same));
+    if (j + 1 == x->nchunks) return start;
+    return j ? next : ir_or(c, next, ir_and(c, start, tail_upper_same(p, &p->fields.data[f])));
 }
 
 static void emit_conditions(Protocol *p, uint32_t fi)
@@ -483,13 +480,12 @@ static void emit_conditions(Protocol *p, uint32_t fi)
     const Field *f = &p->fields.data[fi];
     bool ends = fi < p->first_normal || is_exit(p, fi);
     Ref on = ends ? f->need : ir_and(c, f->need, eligible(p, fi)), last = ends ? 0 : none_after(p, fi);
-    for (uint32_t g = p->first_normal; is_exit(p, fi) && g < fi; g++) /* of two exits the first named wins */
-        if (is_exit(p, g)) on = ir_and(c, on, ir_not(c, p->fields.data[g].need));
+    uint32_t word = add_word(p, f, 0, f->width);
     for (uint32_t k = 0; k < p->kinds.n; k++) {
-        const Kind *x = &p->kinds.data[k];
+        Kind *x = &p->kinds.data[k];
         if (x->field != (int)fi) continue;
-        p->kind_ref[k] = ends ? on : ir_and(c, on, x->last ? last : ir_not(c, last));
-        if (k && p->kinds.data[k - 1].field != (int)fi) say(p, x->set, on, f, 0, f->width);
+        p->kind_ref[k] = x->last && !ends ? ir_and(c, on, last) : on;
+        x->word = word;
     }
 }
 
@@ -497,7 +493,7 @@ static void conditions(Protocol *p)
 {
     Circuit *c = p->m->c;
     p->kind_ref = xalloc(p->kinds.n * sizeof(Ref));
-    for (uint32_t k = 0; k < p->kinds.n; k++) p->kind_ref[k] = ir_const(c, 1, p->kinds.data[k].score == CLASS_NONE);
+    for (uint32_t k = 0; k < p->kinds.n; k++) p->kind_ref[k] = ir_const(c, 1, p->kinds.data[k].score == 1);
     for (uint32_t f = 0; f < p->fields.n; f++) {
         if (p->fields.data[f].emit) {
             emit_conditions(p, f);
@@ -505,13 +501,6 @@ static void conditions(Protocol *p)
         }
         for (unsigned j = 0; j < p->fields.data[f].nchunks; j++)
             chunk_conditions(p, f, j, p->fields.data[f].tail ? tail_chunk_due(p, f, j) : chunk_due(p, f, j));
-    }
-    for (unsigned s = 0; s < SETS; s++) {
-        unsigned n = p->said[s].n;
-        if (!n) continue;
-        Ref *a = xalloc(n * sizeof *a);
-        for (unsigned i = 0; i < n; i++) a[i] = i % 2 ? ir_zext(c, p->said[s].data[i], p->set_width[s]) : p->said[s].data[i];
-        p->set_ref[s] = ir_op(c, OP_PMUX, p->set_width[s], 0, n, a, (Span){0});
     }
 }
 

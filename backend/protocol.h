@@ -3,9 +3,6 @@
 #define TAPEOUT_PROTOCOL_H
 #include "modes.h"
 
-/* Payload channels, one set per class: classes may be said at once, and the output head takes the one with the highest score. */
-enum { SET_FIELDS, SET_OUTPUTS, SET_EXITS, SET_FLAGS, SETS };
-
 /* Elements that one load token fills: of the same rows, width and source. */
 typedef struct {
     uint32_t kind;
@@ -28,9 +25,7 @@ typedef struct Protocol {
     bool *packed;            /* per write: in a packed field */
     VEC(TokChan) tok;
     Ref *kind_ref;           /* per kind: 1 bit */
-    VEC(Ref) said[SETS];     /* condition, bits, ... */
-    Ref set_ref[SETS];
-    unsigned set_width[SETS];
+    VEC(Ref) words;          /* what the kinds' payloads are, by Kind.word */
 } Protocol;
 
 /* Fields, kinds and conditions. Adds ops to m->c; m must be decided (modes_choose). */

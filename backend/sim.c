@@ -188,13 +188,10 @@ static uint32_t decide(const PlanSim *s)
     uint32_t best = 0, token = 0;
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
-        uint32_t score = (uint32_t)x->score;
-        if (!score || !form_bit(s, s->p->kind_out[k])) continue;
-        if (score == best) die("two kinds of token at once: %s", x->name);
-        if (score < best) continue;
-        best = score;
+        if (x->score <= best || !form_bit(s, s->p->kind_out[k])) continue;
+        best = x->score;
         token = x->base;
-        for (unsigned i = 0; i < x->width; i++) token += (uint32_t)form_bit(s, s->p->set_out[x->set][i]) << i;
+        for (unsigned i = 0; i < x->width; i++) token += (uint32_t)form_bit(s, s->p->word_out[x->word][i]) << i;
     }
     return token;
 }
