@@ -1,8 +1,8 @@
 /* bitcode.c: from nodes to operations on planes in memory, and running them.
  *
  * Nodes are taken in depth-first order, so that a temporary is used soon; that order is cut into stretches, and within a stretch nodes of the
- * same depth and operation stand together: a processor runs a list of equal operations without guessing which comes next. A slot is free again
- * when the last node that reads it has been computed. */
+ * same depth and operation stand together: a processor runs a list of equal operations without guessing which comes next. (Machine code, bitjit.c, wants
+ * no stretches.) A slot is free again when the last node that reads it has been computed. */
 #include "bits.h"
 #include <stdlib.h>
 
@@ -71,10 +71,10 @@ static int by_level(const void *p, const void *q)
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
-static void sort_stretches(Coder *c)
+static void sort_stretches(Coder *c, uint32_t stretch)
 {
-    for (uint32_t first = 0; first < c->order.n; first += STRETCH) {
-        uint32_t end = first + STRETCH < c->order.n ? first + STRETCH : c->order.n;
+    for (uint32_t first = 0; first < c->order.n; first += stretch) {
+        uint32_t end = first + stretch < c->order.n ? first + stretch : c->order.n;
         for (uint32_t i = first; i < end; i++) {
             Planned *p = &c->order.data[i];
             const Node *x = &c->g->node.data[p->node];
@@ -170,7 +170,7 @@ uint32_t bitcode_make(BitCode *code, const Bits *g, const BitGoal *goal, uint32_
     if (!c.rank || !c.flip) die("out of memory");
     code->step.n = code->run.n = 0;
     for (uint32_t i = 0; i < n; i++) visit(&c, goal[i].ref >> 1);
-    sort_stretches(&c);
+    sort_stretches(&c, bitjit_usable() ? 1 : STRETCH);
     plan_slots(&c, goal, n);
     for (uint32_t i = 0; i < c.order.n; i++) emit_node(&c, i);
     for (uint32_t i = 0; i < n; i++) emit_goal(&c, &goal[i]);
@@ -181,11 +181,13 @@ uint32_t bitcode_make(BitCode *code, const Bits *g, const BitGoal *goal, uint32_
     free(c.order.data);
     free(c.free.data);
     free(c.stack.data);
+    if (bitjit_usable() && !c.full) bitjit_make(code, temp);
     return c.full ? 0 : c.end;
 }
 
 void bitcode_free(BitCode *c)
 {
+    bitjit_free(c);
     free(c->step.data);
     free(c->run.data);
 }
@@ -223,6 +225,7 @@ DEFINE_RUN(run_avx512, __attribute__((target("avx512f"))))
 
 void bitcode_run(const BitCode *c, Plane *plane)
 {
+    if (bitjit_run(c, plane)) return;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f")) {
         run_avx512(c, plane);

@@ -2,7 +2,8 @@
  * planes is a node, equal nodes are one, and what is asked for is compiled to a list of two-input operations.
  *
  *   bits.c       nodes: AND and XOR with negation for free; sums, tables
- *   bitcode.c    scheduling, slots, the list of operations, and running it */
+ *   bitcode.c    scheduling, slots, the list of operations, and running it
+ *   bitjit.c     the list as machine code */
 #ifndef TAPEOUT_BITS_H
 #define TAPEOUT_BITS_H
 #include "runtime.h"
@@ -71,6 +72,8 @@ typedef struct {
 typedef struct {
     VEC(BitStep) step;
     VEC(BitRun) run;
+    void *machine; /* the list as machine code (bitjit.c), or NULL */
+    size_t mapped;
 } BitCode;
 /* What a piece of code must leave behind: the node's value in a slot. */
 typedef struct {
@@ -81,6 +84,15 @@ typedef struct {
 uint32_t bitcode_make(BitCode *c, const Bits *g, const BitGoal *goal, uint32_t n, uint32_t temp);
 void bitcode_free(BitCode *c);
 void bitcode_run(const BitCode *c, Plane *plane);
+
+/* ---- bitjit.c ---- */
+bool bitjit_usable(void);
+/* Adds machine code to a list whose temporaries are the slots from `temp` on; where the system does not allow that nothing happens. */
+void bitjit_make(BitCode *c, uint32_t temp);
+bool bitjit_run(const BitCode *c, Plane *plane); /* false: there is none */
+void bitjit_free(BitCode *c);
+
+/* ---- bitcode.c ---- */
 /* Where a lane's word stands among the words of all lanes. */
 static inline uint32_t lane_place(uint32_t lane) { return (lane & 63) * PLANE_WORDS + (lane >> 6); }
 /* out[lane_place(i)], bit k = plane k's bit of lane i, and back; [LANES] words; n <= 64 planes, given by their slots. */

@@ -92,27 +92,99 @@ static void run_in_order(const Cells *c, const uint64_t *active, uint8_t *state,
         }
 }
 
-/* Lanes of their own: all lanes of one write, then of the next, only those that write; and so for reads. */
+/* ---- lanes of their own: one access of 64 lanes after the other, so that what does not depend on the lane is worked out once ---- */
+typedef struct {
+    const Cells *c;
+    const uint64_t *word; /* packed words, at the first of the 64 lanes; the next lane's are PLANE_WORDS further on */
+    uint64_t *out;
+    uint8_t *state; /* of the first of the 64 lanes */
+    size_t stride;
+} Lanes;
+
+/* The first of the 64 lanes' words that hold a field. */
+static inline const uint64_t *words_of(const Lanes *l, Field f) { return l->word + f.word * LANES; }
+#define EACH_LANE(lane, lanes) for (uint64_t bits_ = (lanes), lane; bits_ && (lane = (uint64_t)__builtin_ctzll(bits_), true); bits_ &= bits_ - 1)
+
+static inline uint64_t part(const uint64_t *word, uint64_t lane, uint32_t shift, uint64_t mask) { return word[lane * PLANE_WORDS] >> shift & mask; }
+
+static inline void write_lanes(const Lanes *l, const CellWrite *w, uint64_t lanes, uint32_t bytes)
+{
+    const Bundle *b = &l->c->bundle[w->bundle];
+    const Select *key = &l->c->key[b->key];
+    const uint64_t *address = words_of(l, key->field), *value = words_of(l, w->value), mask = w->mask;
+    EACH_LANE(lane, lanes) {
+        uint32_t row = key->table[part(address, lane, key->field.shift, mask64(key->field.bits))];
+        if (row == NONE) continue;
+        uint8_t *at = word_at(b, l->state + lane * l->stride, row);
+        store(at, bytes, (load(at, bytes) & ~mask) | (value[lane * PLANE_WORDS] >> w->value.shift & mask));
+    }
+}
+
+/* Returns the bits that were read twice: a sum that cells do not make. */
+static inline uint64_t read_lanes(const Lanes *l, const CellRead *r, uint64_t lanes, uint32_t bytes)
+{
+    const Bundle *b = &l->c->bundle[r->bundle];
+    const Select *key = &l->c->key[b->query];
+    const uint64_t *address = words_of(l, key->field), mask = r->mask;
+    uint64_t *out = l->out + r->out.word * LANES, twice = 0;
+    EACH_LANE(lane, lanes) {
+        uint32_t row = key->table[part(address, lane, key->field.shift, mask64(key->field.bits))];
+        if (row == NONE) continue;
+        uint64_t v = (load(word_at(b, l->state + lane * l->stride, row), bytes) & mask) << r->out.shift, *o = &out[lane * PLANE_WORDS];
+        twice |= *o & v;
+        *o |= v;
+    }
+    return twice;
+}
+
+/* Constant sizes make loads and stores single instructions. */
+#define BY_SIZE(call, bytes) ((bytes) == 8 ? call(8) : (bytes) == 4 ? call(4) : (bytes) == 2 ? call(2) : call(1))
+
+static void write_list(const Lanes *l, uint32_t list, uint64_t lanes)
+{
+    if (list == NONE) return;
+    for (const CellWrite *w = l->c->write_list + l->c->write_start[list], *end = l->c->write_list + l->c->write_start[list + 1]; w < end; w++) {
+#define CALL(n) write_lanes(l, w, lanes, n)
+        BY_SIZE(CALL, l->c->bundle[w->bundle].bytes);
+#undef CALL
+    }
+}
+
+static uint64_t read_list(const Lanes *l, uint32_t list, uint64_t lanes)
+{
+    uint64_t twice = 0;
+    if (list == NONE) return 0;
+    for (const CellRead *r = l->c->read_list + l->c->read_start[list], *end = l->c->read_list + l->c->read_start[list + 1]; r < end; r++) {
+#define CALL(n) read_lanes(l, r, lanes, n)
+        twice |= BY_SIZE(CALL, l->c->bundle[r->bundle].bytes);
+#undef CALL
+    }
+    return twice;
+}
+
+/* A select of a single bit is the same list for all lanes that are chosen. */
+static void write_all(const Lanes *l, const Select *s, uint64_t lanes)
+{
+    if (s->field.bits == 1) write_list(l, s->table[1], lanes);
+    else EACH_LANE(lane, lanes) write_list(l, s->table[part(words_of(l, s->field), lane, s->field.shift, mask64(s->field.bits))], 1ull << lane);
+}
+
+static uint64_t read_all(const Lanes *l, const Select *s, uint64_t lanes)
+{
+    uint64_t twice = 0;
+    if (s->field.bits == 1) return read_list(l, s->table[1], lanes);
+    EACH_LANE(lane, lanes) twice |= read_list(l, s->table[part(words_of(l, s->field), lane, s->field.shift, mask64(s->field.bits))], 1ull << lane);
+    return twice;
+}
+
 static void run_apart(const Cells *c, const Plane *plane, const uint64_t *active, uint8_t *state, size_t stride, const uint64_t *in, uint64_t *out, Trouble *t)
 {
     for (uint32_t w = 0; w < PLANE_WORDS; w++) {
-        uint8_t *mine = state + 64 * w * stride;
-        uint32_t lane;
-        for (uint32_t i = 0; i < c->nwrite; i++)
-            for (uint64_t bits = active[w] & chosen(c, &c->write[i], plane, w); bits; bits &= bits - 1) {
-                lane = (uint32_t)__builtin_ctzll(bits);
-                write_lane(c, &c->write[i], in, 64 * w + lane, mine + lane * stride);
-            }
+        Lanes l = {c, in + w, out + w, state + 64 * w * stride, stride};
+        for (uint32_t i = 0; i < c->nwrite; i++) write_all(&l, &c->write[i], active[w] & chosen(c, &c->write[i], plane, w));
         for (uint32_t i = 0; i < c->ncount; i++)
-            for (uint64_t bits = active[w]; bits; bits &= bits - 1) {
-                lane = (uint32_t)__builtin_ctzll(bits);
-                t->full |= count_lane(c, &c->count[i], in, 64 * w + lane, mine + lane * stride);
-            }
-        for (uint32_t i = 0; i < c->nread; i++)
-            for (uint64_t bits = active[w] & chosen(c, &c->read[i], plane, w); bits; bits &= bits - 1) {
-                lane = (uint32_t)__builtin_ctzll(bits);
-                t->twice |= read_lane(c, &c->read[i], in, 64 * w + lane, mine + lane * stride, out);
-            }
+            EACH_LANE(lane, active[w]) t->full |= count_lane(c, &c->count[i], in, 64 * w + (uint32_t)lane, l.state + lane * stride);
+        for (uint32_t i = 0; i < c->nread; i++) t->twice |= read_all(&l, &c->read[i], active[w] & chosen(c, &c->read[i], plane, w)) != 0;
     }
 }
 
