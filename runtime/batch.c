@@ -82,7 +82,7 @@ static void begin_lane(Worker *w, uint32_t lane, uint32_t job, const uint8_t *im
     *l = (Lane){.job = job, .drop = w->b->input != NULL, .begun = w->pass, .look = w->b->o->max_steps ? w->pass + w->b->o->max_steps : UINT64_MAX};
     memcpy(w->state + lane * w->stride, image, slice_bytes(w->s));
     for (uint32_t k = 0; k < COUNTER; k++) w->counter[k].w[lane >> 6] &= ~(1ull << (lane & 63));
-    slice_restart_lane(w->s, lane);
+    slice_restart_lane(w->s, lane, image);
     slice_put(w->s, lane, w->b->m->start);
     set_bit(slice_active(w->s), lane, true);
     set_bit(w->drop, lane, l->drop);
