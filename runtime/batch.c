@@ -29,7 +29,7 @@ typedef struct {
     bool asked, drop; /* the step has taken its input; what comes out next is dropped, and an input fed */
     uint64_t begun, look; /* passes: when it began, and before which it cannot have made all its steps */
     uint64_t dropped;
-    size_t room;
+    size_t room, fed; /* of the output; of the input */
 } Lane;
 
 typedef struct {
@@ -178,8 +178,11 @@ static void feed_inputs(Worker *w, const uint64_t *dropped)
     for (uint32_t i = 0; i < PLANE_WORDS; i++)
         for (uint64_t bits = dropped[i]; bits; bits &= bits - 1) {
             uint32_t lane = i * 64 + (uint32_t)__builtin_ctzll(bits);
-            w->lane[lane].dropped++;
-            slice_put(w->s, lane, w->b->input->base); /* the end of an empty input */
+            Lane *l = &w->lane[lane];
+            const BatchJob *j = &w->b->job[l->job];
+            l->dropped++;
+            uint32_t value = l->fed < j->ninput ? 0x100u | j->input[l->fed++] : 0; /* as machine.c take_input */
+            slice_put(w->s, lane, w->b->input->base + (value & (uint32_t)mask64(w->b->input->width)));
         }
 }
 
@@ -325,10 +328,12 @@ static bool run_single(const Model *m, BatchJob *j, const BatchOptions *o, char 
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-    if (!out) die("out of memory");
-    LoopOptions loop = {.max_steps = o->max_steps, .out = out};
+    FILE *in = j->ninput ? fmemopen((void *)(uintptr_t)j->input, j->ninput, "rb") : NULL;
+    if (!out || (j->ninput && !in)) die("out of memory");
+    LoopOptions loop = {.max_steps = o->max_steps, .out = out, .in = in};
     StopInfo s = machine_run(mc, &loop);
     fclose(out);
+    if (in) fclose(in);
     free(j->output);
     j->output = (uint8_t *)text;
     j->noutput = n;
