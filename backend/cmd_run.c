@@ -15,9 +15,10 @@ static int run_batch(const Args *a)
     BatchListOptions o = { .chip = a->input[0], .list = a->batch, .max_steps = a->max_steps, .stats = a->stats };
     if (a->input[1] || a->check || a->trace || a->save || a->load || a->prompt)
         return usage_error("--batch: no firmware, --check, --trace, --save-state, --load-state or --prompt with it");
-    if (a->backend && strcmp(a->backend, "sparse") && strcmp(a->backend, "planes"))
-        return usage_error("--batch: found back end \"%s\", expected planes (the default) or sparse", a->backend);
+    if (a->backend && strcmp(a->backend, "sparse") && strcmp(a->backend, "planes") && strcmp(a->backend, "cuda") && strcmp(a->backend, "cuda-host"))
+        return usage_error("--batch: found back end \"%s\", expected planes (the default), sparse or cuda", a->backend);
     o.single = a->backend && !strcmp(a->backend, "sparse");
+    if (a->backend && !strncmp(a->backend, "cuda", 4)) o.device = a->backend;
     return runtime_batch(&o);
 }
 

@@ -1,18 +1,7 @@
-/* backends.c: the table of back ends. The first is the default. The build defines HAVE_CUDA where it found a compiler. */
+/* backends.c: the table of back ends. The first is the default; what a build or a machine does not have says so when it is opened. */
 #include "runtime.h"
 
-#ifdef HAVE_CUDA
-extern const Backend cuda_backend;
-#endif
-
-const Backend *const backends[] = {
-    &sparse_backend,
-    &dense_backend,
-#ifdef HAVE_CUDA
-    &cuda_backend,
-#endif
-    NULL,
-};
+const Backend *const backends[] = {&sparse_backend, &dense_backend, &cuda_backend, &cuda_host_backend, NULL};
 
 const Backend *backend_find(const char *name)
 {

@@ -1,35 +1,18 @@
 /* batch.c: many machines on one chip: lanes of planes (slice.h), a block of lanes a thread. A lane whose machine has ended takes the next job. What the
  * host does for a machine (chip.md, "Running") is done lane by lane for the few tokens that ask for it. */
-#include "batch.h"
-#include "slice.h"
-#include <pthread.h>
+#include "batch_priv.h"
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 enum { COUNTER = 48, NO_JOB = 0xffffffff };
 
-/* What all threads share. */
-typedef struct {
-    const Model *m;
-    BatchJob *job;
-    uint32_t n, next;
-    const BatchOptions *o;
-    const ChipKind *input;
-    pthread_mutex_t lock;
-    VEC(const Firmware *) firmware; /* and the state that each begins with: */
-    VEC(uint8_t *) image;
-    VEC(uint32_t) rest; /* jobs that must be run one by one */
-    char *err;          /* of an installation */
-    BatchReport *report;
-} Batch;
-
 typedef struct {
     uint32_t job;
     bool asked, drop; /* the step has taken its input; what comes out next is dropped, and an input fed */
     uint64_t begun, look; /* passes: when it began, and before which it cannot have made all its steps */
     uint64_t dropped;
-    size_t room, fed; /* of the output; of the input */
+    size_t room;
 } Lane;
 
 typedef struct {
@@ -45,8 +28,7 @@ typedef struct {
 } Worker;
 
 /* ---- jobs ---- */
-/* The state that a firmware begins with; NULL and b->err, or a reason in *why, when it has none. Under the lock. */
-static const uint8_t *first_state(Batch *b, Slice *s, const Firmware *f, const char **why)
+const uint8_t *batch_first_state(Batch *b, Slice *s, const Firmware *f, const char **why)
 {
     for (uint32_t i = 0; i < b->firmware.n; i++)
         if (b->firmware.data[i] == f) return b->image.data[i];
@@ -82,7 +64,7 @@ static void begin_lane(Worker *w, uint32_t lane, uint32_t job, const uint8_t *im
     *l = (Lane){.job = job, .drop = w->b->input != NULL, .begun = w->pass, .look = w->b->o->max_steps ? w->pass + w->b->o->max_steps : UINT64_MAX};
     memcpy(w->state + lane * w->stride, image, slice_bytes(w->s));
     for (uint32_t k = 0; k < COUNTER; k++) w->counter[k].w[lane >> 6] &= ~(1ull << (lane & 63));
-    slice_restart_lane(w->s, lane, image);
+    slice_restart_lane(w->s, lane);
     slice_put(w->s, lane, w->b->m->start);
     set_bit(slice_active(w->s), lane, true);
     set_bit(w->drop, lane, l->drop);
@@ -100,7 +82,7 @@ static bool refill(Worker *w, uint32_t lane)
     while (!begun && !b->err && b->next < b->n) {
         uint32_t job = b->next++;
         const char *why = NULL;
-        const uint8_t *image = first_state(b, w->s, b->job[job].firmware, &why);
+        const uint8_t *image = batch_first_state(b, w->s, b->job[job].firmware, &why);
         if (image) {
             begin_lane(w, lane, job, image);
             begun = true;
@@ -120,6 +102,7 @@ static void finish(Worker *w, uint32_t lane, Stop why, const ChipKind *k, uint64
     j->payload = payload;
     j->steps = steps_of(w, lane);
     j->tokens = w->pass - l->begun - l->dropped;
+    if (w->b->o->ended) w->b->o->ended(w->b->o->ctx, l->job, w->state + lane * w->stride, slice_bytes(w->s));
     l->job = NO_JOB;
     set_bit(slice_active(w->s), lane, false);
     set_bit(w->asked, lane, false);
@@ -178,11 +161,8 @@ static void feed_inputs(Worker *w, const uint64_t *dropped)
     for (uint32_t i = 0; i < PLANE_WORDS; i++)
         for (uint64_t bits = dropped[i]; bits; bits &= bits - 1) {
             uint32_t lane = i * 64 + (uint32_t)__builtin_ctzll(bits);
-            Lane *l = &w->lane[lane];
-            const BatchJob *j = &w->b->job[l->job];
-            l->dropped++;
-            uint32_t value = l->fed < j->ninput ? 0x100u | j->input[l->fed++] : 0; /* as machine.c take_input */
-            slice_put(w->s, lane, w->b->input->base + (value & (uint32_t)mask64(w->b->input->width)));
+            w->lane[lane].dropped++;
+            slice_put(w->s, lane, w->b->input->base); /* the end of an empty input */
         }
 }
 
@@ -328,12 +308,10 @@ static bool run_single(const Model *m, BatchJob *j, const BatchOptions *o, char 
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-    FILE *in = j->ninput ? fmemopen((void *)(uintptr_t)j->input, j->ninput, "rb") : NULL;
-    if (!out || (j->ninput && !in)) die("out of memory");
-    LoopOptions loop = {.max_steps = o->max_steps, .out = out, .in = in};
+    if (!out) die("out of memory");
+    LoopOptions loop = {.max_steps = o->max_steps, .out = out};
     StopInfo s = machine_run(mc, &loop);
     fclose(out);
-    if (in) fclose(in);
     free(j->output);
     j->output = (uint8_t *)text;
     j->noutput = n;
@@ -354,7 +332,8 @@ bool batch_run(const Model *m, BatchJob *job, uint32_t n, const BatchOptions *o,
     if (o->single) {
         snprintf(report->why, sizeof report->why, "as asked");
         for (uint32_t i = 0; i < n; i++) vec_push(&b.rest, i);
-    } else if (n) run_workers(&b);
+    } else if (n && o->device) gpu_batch(&b);
+    else if (n) run_workers(&b);
     bool ok = !b.err;
     for (uint32_t i = 0; ok && i < b.rest.n; i++) ok = run_single(m, &job[b.rest.data[i]], o, &b.err);
     if (!ok) *err = b.err;

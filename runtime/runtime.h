@@ -235,7 +235,7 @@ typedef struct {
     /* Feeds `token`, then every token that comes out, until `max` tokens have come out or one came out whose kind's
      * role is not `trace` (the host must look at it before it is fed). Returns how many; out[max]. */
     uint32_t (*run)(void *self, uint32_t token, uint32_t *out, uint32_t max);
-    /* One row of a linear layer's state: lanes[dv]. */
+    /* One row of a linear layer's state: lanes[dv]; NaN for a lane that the back end does not keep, because nothing reads it. */
     void (*get)(void *self, uint32_t layer, uint32_t head, uint32_t row, float *lanes);
     void (*set)(void *self, uint32_t layer, uint32_t head, uint32_t row, const float *lanes);
     void (*close)(void *self);
@@ -249,6 +249,8 @@ extern const Backend *const backends[]; /* backends.c: NULL-terminated, the defa
 const Backend *backend_find(const char *name);
 extern const Backend dense_backend;  /* dense.c */
 extern const Backend sparse_backend; /* sparse.c */
+extern const Backend cuda_backend;   /* gpu_one.c: one machine in a thread block */
+extern const Backend cuda_host_backend; /* the same on the host, for tests (gpu_host.c) */
 
 /* ---- matrix.c: tensors in the forms that back ends compute with ---- */
 /* Sparse rows: the elements of row r are [start[r], start[r + 1]), in order of column. When `full` is set the matrix

@@ -5,11 +5,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-enum { TEMP = 32768 }; /* slots of temporaries begin here */
-
 const Model *slice_model(const Slice *s) { return s->m; }
 size_t slice_bytes(const Slice *s) { return s->bytes; }
-bool slice_shared(const Slice *s) { return s->shared; }
 uint64_t *slice_active(Slice *s) { return s->active; }
 const Plane *slice_special(const Slice *s) { return &s->plane[s->special]; }
 const Plane *slice_retired(const Slice *s) { return &s->plane[s->retired]; }
@@ -19,14 +16,8 @@ Cells *slice_layer_cells(Slice *s, uint32_t layer) { return s->delta[layer] ? sl
 uint16_t slice_new_slot(Slice *s)
 {
     uint32_t slot = s->nfree ? s->free[--s->nfree] : s->next++;
-    if (slot + s->kept >= TEMP) die("a chip of more than %d planes", TEMP); /* the channels of any model that fits number far fewer */
+    if (slot >= SLICE_TEMP) die("a chip of more than %d planes", SLICE_TEMP); /* the channels of any model that fits number far fewer */
     return (uint16_t)slot;
-}
-
-uint16_t slice_kept_slot(Slice *s)
-{
-    if (s->next + s->kept + 1 >= TEMP) die("a chip of more than %d planes", TEMP);
-    return (uint16_t)(TEMP - ++s->kept);
 }
 
 /* Slots that the channels before a stage do not use are free from then on. */
@@ -238,7 +229,7 @@ static bool compile_stage(Slice *s, Stage *st, const char **why)
         stage_checks(st, &k);
         if (st->kind == STAGE_IN) memcpy(st[1].channel, st->channel, s->m->geo.hidden * sizeof *st->channel);
         else if (!last) end_block(s, &k, st[1].channel, needed_after(s, st));
-        if (!bitcode_make(&st->code, &s->g, k.goal.data, k.goal.n, TEMP)) ok = false, k.why = "too many planes";
+        if (!bitcode_make(&st->code, &s->g, k.goal.data, k.goal.n, SLICE_TEMP)) ok = false, k.why = "too many planes";
     }
     free(k.goal.data);
     free(k.check.data);
@@ -392,7 +383,7 @@ Slice *slice_open(const Model *m, bool shared, char **err)
     *s = (Slice){.m = m, .shared = shared, .pool = p};
     bits_init(&s->g);
     s->plane = pool_array(p, 65536, sizeof *s->plane);
-    s->free = pool_array(p, TEMP, sizeof *s->free);
+    s->free = pool_array(p, SLICE_TEMP, sizeof *s->free);
     s->pilot = pool_array(p, m->geo.hidden, sizeof *s->pilot);
     pthread_mutex_lock(&compiling);
     bool ok = open_all(s, &why);
@@ -473,10 +464,8 @@ const Plane *slice_wrong(Slice *s, uint32_t next)
     return wrong;
 }
 
-void slice_restart_lane(Slice *s, uint32_t lane, const uint8_t *state)
+void slice_restart_lane(Slice *s, uint32_t lane)
 {
-    for (uint32_t i = 0; i < s->m->geo.layers; i++)
-        if (s->delta[i]) slice_plane_load(s->delta[i], s->plane, lane, state);
     for (uint32_t t = 0; t < MAX_TAPS; t++) s->plane[s->begun[t]].w[lane >> 6] &= ~(1ull << (lane & 63));
 }
 
@@ -500,6 +489,22 @@ static uint32_t look(Slice *s, Stage *st, const char **why)
         else st->level[c->what]++;
     }
     return failed;
+}
+
+const char *slice_widen(Slice *s, uint32_t stage, const uint8_t *failed)
+{
+    Stage *st = &s->stage[stage];
+    const char *why = NULL;
+    for (uint32_t i = 0; i < st->check.n; i++) {
+        const Check *c = &st->check.data[i];
+        if (!failed[i]) continue;
+        if (c->what == CHECK_FATAL || st->level[c->what] >= WIDEST) return c->why;
+        st->level[c->what]++;
+    }
+    pthread_mutex_lock(&compiling);
+    bool ok = compile_from(s, stage, &why);
+    pthread_mutex_unlock(&compiling);
+    return ok ? NULL : why;
 }
 
 static void set_begun(Slice *s)
@@ -544,7 +549,6 @@ const char *slice_pass(Slice *s, uint8_t *state, size_t stride)
         if (s->stage[i].kind != STAGE_IN) continue;
         why = cells_run(slice_delta_cells(s->delta[s->stage[i].layer]), s->plane, s->active, state, stride, s->scratch);
         if (why) return why;
-        slice_plane_keep(s->delta[s->stage[i].layer], s->plane);
         keep_past(s, s->stage[i].layer);
     }
     count_begun(s);

@@ -211,13 +211,13 @@ static uint8_t *row_of(SliceState *s, uint32_t layer, uint32_t head, uint32_t ro
     return (*b)->row_at[row] < 0 ? NULL : word_at(*b, s->state, row);
 }
 
-/* Pilots are not kept: they read as 0, which the state map takes for a row that was never written. */
+/* Lanes that are not kept, pilots among them, are no number: nobody's (statemap.c). */
 static void get_row(void *self, uint32_t layer, uint32_t head, uint32_t row, float *lanes)
 {
     const CellHead *h;
     const Bundle *b;
     const uint8_t *at = row_of(self, layer, head, row, &h, &b);
-    memset(lanes, 0, slice_model(((SliceState *)self)->s)->geo.dv * sizeof *lanes);
+    for (uint32_t i = 0; i < slice_model(((SliceState *)self)->s)->geo.dv; i++) lanes[i] = NAN;
     uint64_t v = at ? load(at, b->bytes) >> h->shift : 0;
     for (uint32_t i = 0; at && i < h->cell->nfields; i++) {
         const CellField *f = &h->cell->field[i];

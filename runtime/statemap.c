@@ -26,36 +26,39 @@ static bool read_bit(const Piece *p, float lane, uint64_t *bit)
     return lane == p->one || lane == 0;
 }
 
-/* Adds what head offset `head` holds of the row to *value; false when a lane holds no legal code. */
-static bool decode_head(const ChipState *s, const Piece *p, int32_t head, const float *lanes, uint64_t *value)
+/* Adds what head offset `head` holds of the row to *value, and which bits these are to *known (a back end gives NaN for lanes that it does not keep); false
+ * when a lane holds no legal code. */
+static bool decode_head(const ChipState *s, const Piece *p, int32_t head, const float *lanes, uint64_t *value, uint64_t *known)
 {
     for (uint32_t i = 0; i < s->width; i++) {
         uint64_t bit;
-        if (p->bit[i].lane < 0 || p->bit[i].head != head) continue;
+        if (p->bit[i].lane < 0 || p->bit[i].head != head || isnan(lanes[p->bit[i].lane])) continue;
         if (!read_bit(p, lanes[p->bit[i].lane], &bit)) return false;
         *value |= bit << i;
+        *known |= 1ull << i;
     }
     for (uint32_t i = 0; i < p->npilot; i++) {
         float v = p->pilot[i].head == head ? lanes[p->pilot[i].lane] : 0;
-        if (v != 0 && v != p->pilot_value[i]) return false;
+        if (v != 0 && v != p->pilot_value[i] && !isnan(v)) return false;
     }
-    if (p->has_count && p->count.head == head) {
+    if (p->has_count && p->count.head == head && !isnan(lanes[p->count.lane])) {
         float units = lanes[p->count.lane] / p->count_unit, n = rintf(units); /* additions may be off by some ulps of a unit */
         if (!(n >= 0 && n <= (float)mask64(p->count_bits)) || fabsf(units - n) > 0.125f) return false;
         *value |= (uint64_t)n << p->count_low;
+        *known |= mask64(p->count_bits) << p->count_low;
     }
     return true;
 }
 
-static bool read_copy(const Model *m, const Backend *b, void *self, const ChipState *s, const Copy *c, uint32_t row, uint64_t *value)
+static bool read_copy(const Model *m, const Backend *b, void *self, const ChipState *s, const Copy *c, uint32_t row, uint64_t *value, uint64_t *known)
 {
     const Piece *p = find_piece(c, row);
     float *lanes = xrealloc(NULL, m->geo.dv * sizeof *lanes);
     bool ok = p != NULL;
-    *value = 0;
+    *value = *known = 0;
     for (uint32_t i = 0; ok && i < p->nhead; i++) {
         b->get(self, p->layer, first_head(p, row) + (uint32_t)p->heads[i], key_row(p, row), lanes);
-        ok = decode_head(s, p, p->heads[i], lanes, value);
+        ok = decode_head(s, p, p->heads[i], lanes, value, known);
     }
     free(lanes);
     return ok;
@@ -63,18 +66,20 @@ static bool read_copy(const Model *m, const Backend *b, void *self, const ChipSt
 
 bool state_get(const Model *m, const Backend *b, void *self, const ChipState *s, uint32_t row, uint64_t *value, char **err)
 {
+    uint64_t before = 0;
     *value = 0;
     if (s->has_hard && row == s->hard_row) {
         *value = s->hard_value;
         return true;
     }
     for (uint32_t i = 0; i < s->ncopies; i++) {
-        uint64_t v;
-        if (!read_copy(m, b, self, s, &s->copy[i], row, &v))
+        uint64_t v, known, differs;
+        if (!read_copy(m, b, self, s, &s->copy[i], row, &v, &known))
             return fail(err, "%s[%u]: copy %u holds something that is no code", s->name, row, i);
-        if (i && v != *value)
-            return fail(err, "%s[%u]: copy 0 holds %#llx, copy %u holds %#llx", s->name, row, (unsigned long long)*value, i, (unsigned long long)v);
-        *value = v;
+        differs = (v ^ *value) & known & before;
+        if (differs) return fail(err, "%s[%u]: copy 0 holds %#llx, copy %u holds %#llx", s->name, row, (unsigned long long)*value, i, (unsigned long long)v);
+        *value |= v;
+        before |= known;
     }
     return true;
 }

@@ -1,0 +1,28 @@
+/* gpu_plan.h: a program while it grows: what gpu_plan.c and gpu_image.c share. */
+#ifndef TAPEOUT_GPU_PLAN_H
+#define TAPEOUT_GPU_PLAN_H
+#include "gpu.h"
+#include "slice_priv.h"
+
+typedef struct {
+    Gpu g; /* its numbers; the arrays follow: */
+    VEC(uint64_t) op;
+    VEC(GpuStage) stage;
+    VEC(GpuCells) cells;
+    VEC(GpuSelect) select;
+    VEC(GpuItem) item;
+    VEC(GpuCount) count;
+    VEC(GpuPast) pasts;
+    VEC(uint16_t) slot;
+    VEC(uint32_t) table;
+    VEC(uint16_t) outs;
+    VEC(uint16_t) check;
+    VEC(uint8_t) kind;
+} GpuImage;
+
+/* ---- gpu_image.c ---- */
+/* Adds what a stage has besides waves (which are in *st): checks, cells, past planes. */
+void gpu_image_stage(GpuImage *g, Slice *s, uint32_t i, GpuStage *st);
+/* Adds tokens and kinds, and makes one piece of all; frees the parts. */
+Gpu *gpu_image_make(GpuImage *g, Slice *s);
+#endif

@@ -1,1 +1,0 @@
-"$TAPEOUT" check "$CHIP" "$WORK/firmware/hello.elf" trace --max-steps 5

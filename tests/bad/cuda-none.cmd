@@ -1,0 +1,1 @@
+CUDA_VISIBLE_DEVICES= "$TAPEOUT" run "$CHIP" "$WORK"/firmware/hello.elf --backend cuda
