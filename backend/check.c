@@ -1,7 +1,6 @@
 /* check.c: the netlist interpreter beside a running chip. The netlist comes out of the chip file; protocol_derive finds the same protocol
  * that the chip was built with, and encode.c says each step in tokens. */
 #include "check.h"
-#include "build.h"
 #include "encode.h"
 #include <inttypes.h>
 #include <jansson.h>
@@ -39,21 +38,26 @@ static bool same_kinds(const Model *m, const Protocol *p, char **err)
     return same || fail(err, "%s: its kinds of token are not those of this compiler's protocol; build it again to check it", m->path);
 }
 
-static bool begin(void *ctx, const Model *m, const Image *image, char **err)
+bool chip_netlist(const Model *m, const Image *image, Build *build, Sim **sim, char **err)
 {
-    Check *c = ctx;
     BuildOptions o = {0};
     const char *why = NULL;
     if (!m->netlist) return fail(err, "%s: holds no netlist to check against", m->path);
     Circuit *net = circuit_parse(m->netlist, &why);
     if (!net) return fail(err, "%s: its netlist: %s", m->path, why);
     if (!chip_options(m, &o, err)) return false;
-    c->build = build_protocol(net, &o);
-    if (c->build.error) return fail(err, "%s: %s", m->path, c->build.error);
-    if (!same_kinds(m, c->build.protocol, err)) return false;
-    c->sim = sim_new(c->build.modes->c, image);
-    encode_watch(c->build.protocol, c->sim);
+    *build = build_protocol(net, &o);
+    if (build->error) return fail(err, "%s: %s", m->path, build->error);
+    if (!same_kinds(m, build->protocol, err)) return false;
+    *sim = sim_new(build->modes->c, image);
+    encode_watch(build->protocol, *sim);
     return true;
+}
+
+static bool begin(void *ctx, const Model *m, const Image *image, char **err)
+{
+    Check *c = ctx;
+    return chip_netlist(m, image, &c->build, &c->sim, err);
 }
 
 /* The source line of what a token says: of its field's write or emit. */

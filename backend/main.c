@@ -15,7 +15,7 @@ typedef struct {
 } Option;
 
 /* The order of the bits in Command.options. */
-enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_BATCH, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_BASE, O_HIDDEN, O_AS, O_FIRST, O_COUNT };
+enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_NETLIST, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_BATCH, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_BASE, O_HIDDEN, O_AS, O_FIRST, O_COUNT };
 #define AT(field) offsetof(Args, field)
 static const Option options[O_COUNT] = {
     [O_TARGET] = { "-t", "--target", "TARGET", OPT_TEXT, AT(target), "shape of the model (default native; `tapeout targets` lists them)" },
@@ -28,6 +28,7 @@ static const Option options[O_COUNT] = {
     [O_BACKEND] = { NULL, "--backend", "NAME", OPT_TEXT, AT(backend), "sparse (default), dense, cuda (a GPU), or plan: no weights, exact integers" },
     [O_STEPS] = { NULL, "--max-steps", "N", OPT_NUMBER, AT(max_steps), "stop after N steps of the machine (0: no limit)" },
     [O_TRACE] = { NULL, "--trace", "FILE", OPT_TEXT, AT(trace), "every token, one a line" },
+    [O_NETLIST] = { NULL, "--netlist", NULL, OPT_FLAG, AT(netlist), "instead of a trace: all that the chip's netlist says, hundreds of tokens at a time" },
     [O_CHECK] = { NULL, "--check", NULL, OPT_FLAG, AT(check), "run the netlist beside the chip and compare every token" },
     [O_STATS] = { NULL, "--stats", NULL, OPT_FLAG, AT(stats), "counts and speed, to stderr" },
     [O_AFTER] = { NULL, "--after", "tree|netlist|optimized|plan", OPT_TEXT, AT(after), "which level to print (required)" },
@@ -40,7 +41,7 @@ static const Option options[O_COUNT] = {
     [O_SIGNATURE] = { NULL, "--signature", "FILE", OPT_TEXT, AT(signature), "memory from begin_signature to end_signature when the program exits" },
     [O_OUT] = { NULL, "--out", "DIR", OPT_TEXT, AT(out), "a folder for the kit (required)" },
     [O_FAULT] = { NULL, "--fault", "state-bf16|l2-mean|drop-state|drop-conv", OPT_TEXT, AT(fault), "compute as a faulty runtime does (only --backend dense): see conform" },
-    [O_BATCH] = { NULL, "--batch", "LIST", OPT_TEXT, AT(batch), "many machines at once: a firmware a line, after a tab the file for its output" },
+    [O_BATCH] = { NULL, "--batch", "LIST", OPT_TEXT, AT(batch), "many machines at once: a firmware a line, after tabs the files for its output and with its input" },
     [O_PROMPT] = { NULL, "--prompt", NULL, OPT_FLAG, AT(prompt), "load the program through tokens, as in a stock model" },
     [O_BASE] = { NULL, "--base", "DIR", OPT_TEXT, AT(base), "for `graft`: the shape and the type of the model in this folder, with room beside it" },
     [O_HIDDEN] = { NULL, "--hidden", "N", OPT_NUMBER, AT(hidden), "with --base: hidden size of both together (default: the smallest; 4 times the base's rounds nothing)" },
@@ -67,7 +68,8 @@ static const CommandRow commands[] = {
     { "info", cmd_info, 1, 1, "CHIP", "what a chip consists of: layers, token kinds, state map", 0 },
     { "prove", cmd_prove, 1, 1, "CHIP", "prove from the weights alone that every decision of every run is exact", 0 },
     { "prompt", cmd_prompt, 1, 2, "CHIP [FIRMWARE.elf]", "the tokens that load a program; a stock model's answer to them is the run", O(FIRST) },
-    { "check", cmd_check, 2, 3, "CHIP [FIRMWARE.elf] TRACE", "check that a chip says what a token trace says", O(BACKEND) | O(STATS) },
+    { "check", cmd_check, 1, 3, "CHIP [FIRMWARE.elf] [TRACE]", "check that a chip says what a token trace, or its own netlist, says",
+      O(NETLIST) | O(STEPS) | O(BACKEND) | O(STATS) },
     { "export", cmd_export, 1, 1, "CHIP", "a stock checkpoint: config, weights, tokenizer", O(HF) | O(FAMILY) | O(SHARD) },
     { "conform", cmd_conform, 0, 0, "", "a kit that tells whether another runtime computes exactly, and what it does wrong", O(OUT) },
     { "graft", cmd_graft, 2, 2, "BASE CHIP", "a stock checkpoint of the chip's layers in front of a Qwen3.5 base model", O(OUTPUT) | O(AS) | O(SHARD) | O(QUIET) },

@@ -4,7 +4,8 @@
  *
  *   prove.c         the pass through the layers, norms, residual stream; the report
  *   prove_form.c    weight rows as affine forms over channels, rounding of a projection
- *   prove_solve.c   ranges of integer values by bounds propagation and case split
+ *   prove_solve.c   integer variables and their ranges; prove_world.c, prove_sample.c, prove_search.c, prove_learn.c, prove_encode.c, prove_sat.c: what
+ *                   they may be together
  *   prove_mlp.c     SwiGLU blocks
  *   prove_delta.c   DeltaNet blocks: keys, queries, decay; prove_cells.c: what a row may hold, for ever, and how it reads
  *   prove_attn.c    attention blocks: none, or a read-only memory

@@ -2,7 +2,8 @@
  *
  * A sum of gates of which at most one is on is a bit. That is shown pair by pair: two gates that ask for opposite values of a bit, or for
  * bits that exclude each other; those facts come from deeper down, are found when they are missed, and are kept as linear forms with a
- * bound, so that later searches have them. What no pair shows is left to a search, which learns the facts that it runs into the absence of. */
+ * bound, so that later searches have them. What no pair shows is left to a search, which learns the facts that it runs into the absence of, and to
+ * one over bits. */
 #include "prove_solver.h"
 #include <stdlib.h>
 
@@ -88,11 +89,11 @@ static bool exclude(Solver *s, Literal a, Literal b, Effort e)
     return true;
 }
 
-static bool exclude_by_cases(Solver *s, Var x, Var y)
+static bool exclude_by_bits(Solver *s, Var x, Var y)
 {
     Literal a = {x, true}, b = {y, true};
     Bound both[2] = {literal_bound(s, a), literal_bound(s, b)};
-    if (sample_shows(s, both, 2) || !cases_impossible(s, both, 2)) return false;
+    if (sample_shows(s, both, 2) || !encoder_impossible(s->encoder, both, 2)) return false;
     remember(s, a, b);
     return true;
 }
@@ -102,7 +103,7 @@ bool solver_exclusive(Solver *s, Var x, Var y)
     VarTerm t[2] = {{x < y ? x : y, 1}, {x < y ? y : x, 1}};
     Var f = solver_lin(s, t, 2);
     return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, (Literal){x, true}, (Literal){y, true}, FULL) ||
-           exclude_by_cases(s, x, y);
+           exclude_by_bits(s, x, y);
 }
 
 /* ---- pairs of gates ---- */
@@ -205,62 +206,6 @@ static bool one_at_a_time(Solver *s, Var v, int64_t *lo, int64_t *hi)
     return true;
 }
 
-/* ---- by the ways in which a bound comes about ---- */
-
-/* The literals that hold with the bound for sure: its own, and those of the only gate that it needs. */
-static uint32_t implied_literals(const Solver *s, Bound b, Literal *out)
-{
-    const VarInfo *x = &s->v.data[b.v];
-    if (x->hi - x->lo != 1) return 0;
-    out[0] = (Literal){b.v, b.lo > x->lo};
-    if (x->kind != VAR_DEF || x->nlin || x->k || x->ntable != 1 || x->table->g == NO_VAR || out[0].high != (x->lo == 0)) return 1;
-    return 1 + literals(s, (Arm){x->table->g, x->table->gtop}, out + 1);
-}
-
-static bool some_exclude(Solver *s, const Literal *x, uint32_t nx, const Literal *y, uint32_t ny)
-{
-    for (uint32_t i = 0; i < nx; i++)
-        for (uint32_t j = 0; j < ny; j++)
-            if (known(s, x[i], y[j])) return true;
-    for (int e = SHALLOW; e <= MODERATE; e++)
-        for (uint32_t i = 0; i < nx; i++)
-            for (uint32_t j = 0; j < ny; j++)
-                if (exclude(s, x[i], y[j], (Effort)e)) return true;
-    return false;
-}
-
-/* b's definition reaches it only by one of its parts; each of them excludes a. */
-static bool by_arms(Solver *s, Bound a, Bound b)
-{
-    Literal x[MAX_LITERALS + 1], y[MAX_LITERALS];
-    const VarInfo d = s->v.data[b.v];
-    uint32_t nx = implied_literals(s, a, x);
-    if (d.kind != VAR_DEF || d.hi - d.lo != 1 || !nx) return false;
-    int sign = b.lo > d.lo ? 1 : -1;
-    int64_t rest = sign * (int64_t)d.k; /* sign * v without the parts that were looked at */
-    for (uint32_t i = 0; i < d.nlin + d.ntable; i++) {
-        int64_t lo = 0, hi = 0, off = 0;
-        const Table *t = i < d.nlin ? NULL : &d.table[i - d.nlin];
-        const VarInfo *v = t ? NULL : &s->v.data[d.lin[i].v];
-        if (t) term_bounds(s, t, &lo, &hi);
-        else lin_bounds(s, &d.lin[i], 1, &lo, &hi);
-        int64_t most = sign > 0 ? hi : -lo;
-        if (!t) off = sign > 0 ? lo : -hi;
-        uint32_t ny = 0;
-        if (most > off && t && t->g != NO_VAR) ny = literals(s, (Arm){t->g, t->gtop}, y);
-        else if (most > off && v && v->hi - v->lo == 1) y[0] = (Literal){d.lin[i].v, (d.lin[i].c > 0) == (sign > 0)}, ny = 1;
-        rest += ny && some_exclude(s, x, nx, y, ny) ? off : most;
-    }
-    return rest < sign * (int64_t)(sign > 0 ? b.lo : b.hi);
-}
-
-bool solver_apart(Solver *s, Bound a, Bound b)
-{
-    Bound both[2] = {a, b};
-    if (sample_shows(s, both, 2)) return false;
-    return solver_impossible(s, both, 2) || by_arms(s, a, b) || by_arms(s, b, a) || cases_impossible(s, both, 2);
-}
-
 /* Facts about the gates that were on together where a search ended. */
 static bool learn(Solver *s, Effort e)
 {
@@ -271,7 +216,8 @@ static bool learn(Solver *s, Effort e)
 }
 
 /* ---- ranges ---- */
-static bool prove_side(Solver *s, Bound b, int sign)
+/* By facts about gates that were on together where a search ended; then by search alone. */
+static bool by_facts(Solver *s, Bound b, int sign)
 {
     if (s->v.data[b.v].kind == VAR_DEF)
         for (int i = 0; i < MAX_FACTS; i++) {
@@ -281,7 +227,16 @@ static bool prove_side(Solver *s, Bound b, int sign)
             if (r) return true;
             if (!s->found || !(learn(s, MODERATE) || (s->vain < VAIN && learn(s, FULL)))) break;
         }
-    return solver_impossible(s, &b, 1) || (!sample_shows(s, &b, 1) && cases_impossible(s, &b, 1));
+    return search_impossible(s, &b, 1);
+}
+
+/* First by the means that answered last: the bits of a word are alike. */
+static bool prove_side(Solver *s, Bound b, int sign)
+{
+    if (sample_shows(s, &b, 1)) return false;
+    for (int i = 0; i < 2; i++, s->bits_first = !s->bits_first)
+        if (s->bits_first ? encoder_impossible(s->encoder, &b, 1) : by_facts(s, b, sign)) return true;
+    return false;
 }
 
 bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi)

@@ -88,8 +88,6 @@ typedef struct {
     int32_t lo, hi;
 } Bound;
 bool solver_impossible(Solver *s, const Bound *b, uint32_t n);
-/* Whether two bounds never hold together: with all means. */
-bool solver_apart(Solver *s, Bound a, Bound b);
 /* The same for a list that says much about variables far below each other: it is propagated through everything first. */
 bool solver_never(Solver *s, const Bound *b, uint32_t n);
 /* Whether v has one value, its least or its largest, in every pass where `given` holds. */

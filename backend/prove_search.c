@@ -395,7 +395,11 @@ bool search_pair(Solver *s, const Bound *b, Effort e)
 
 bool solver_impossible(Solver *s, const Bound *b, uint32_t n)
 {
-    if (sample_shows(s, b, n)) return false;
+    return !sample_shows(s, b, n) && (search_impossible(s, b, n) || encoder_impossible(s->encoder, b, n));
+}
+
+bool search_impossible(Solver *s, const Bound *b, uint32_t n)
+{
     s->limit = BUDGET;
     s->spent = false;
     return climb(s, b, n, 0, MAX_DEPTH);
@@ -407,4 +411,7 @@ bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth)
     return ask(s, b, n, depth, UINT32_MAX);
 }
 
-bool solver_never(Solver *s, const Bound *b, uint32_t n) { return !sample_shows(s, b, n) && never(s, b, n, BUDGET); }
+bool solver_never(Solver *s, const Bound *b, uint32_t n)
+{
+    return !sample_shows(s, b, n) && (never(s, b, n, BUDGET) || encoder_impossible(s->encoder, b, n));
+}

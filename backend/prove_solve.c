@@ -10,6 +10,7 @@ Solver *solver_new(Pool *pool)
     Solver *s = pool_alloc(pool, sizeof *s);
     s->pool = pool;
     s->model_of = s->last_apart = NO_VAR;
+    s->encoder = encoder_new(s);
     return s;
 }
 
@@ -17,6 +18,7 @@ void solver_free(Solver *s)
 {
     void *blocks[] = {s->v.data, s->hash, s->seen, s->watch, s->queued, s->count, s->implied.data, s->sides.data, s->arms.data, s->samples.data,
                       s->fact, s->cone.data, s->active.data, s->queue.data, s->watches.data, s->trail.data, s->part.data, s->counted.data};
+    encoder_free(s->encoder);
     for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 

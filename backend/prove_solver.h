@@ -1,5 +1,5 @@
 /* prove_solver.h: the inside of the solver, for prove_solve.c (variables, their values and bounds), prove_sample.c (examples), prove_search.c
- * (propagation and case split) and prove_learn.c (facts about pairs, proofs of ranges). */
+ * (propagation and case split), prove_learn.c (facts about pairs, proofs of ranges) and prove_encode.c (search over bits). */
 #ifndef TAPEOUT_PROVE_SOLVER_H
 #define TAPEOUT_PROVE_SOLVER_H
 #include "prove_priv.h"
@@ -30,6 +30,8 @@ typedef struct {
     bool holds;    /* they exclude each other; else that was not shown */
     Effort effort; /* ... with this */
 } Fact;
+
+typedef struct Encoder Encoder;
 
 enum { SAMPLES = 64 };
 
@@ -70,7 +72,8 @@ struct Solver {
     VEC(int32_t) samples; /* [variable][SAMPLES] */
     Var hot;          /* the first of nhot bits of which one is 1 */
     uint32_t nhot;
-    double work;      /* of questions by cases */
+    Encoder *encoder; /* prove_encode.c */
+    bool bits_first;  /* it answered the last question about a range */
     uint64_t random, nodes, vain; /* searches' nodes; those of full searches for a fact that found none */
 };
 
@@ -146,13 +149,18 @@ bool sample_shows(const Solver *s, const Bound *b, uint32_t n);
 /* Sets the worlds of a form or definition that is about to be made, and narrows its range. */
 void world_ranges(Solver *s, VarInfo *x);
 
-/* ---- prove_cases.c ---- */
-/* No pass has them all: by trying every value of a cut below them. */
-bool cases_impossible(Solver *s, const Bound *b, uint32_t n);
+/* ---- prove_encode.c ---- */
+Encoder *encoder_new(Solver *s);
+void encoder_free(Encoder *e);
+/* No pass has all the bounds: by search over bits, within a budget. */
+bool encoder_impossible(Encoder *e, const Bound *b, uint32_t n);
+uint64_t encoder_conflicts(const Encoder *e);
 
 /* ---- prove_search.c ---- */
 /* One search with the definitions of the nearest `depth` levels; true: impossible. */
 bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth);
+/* No pass has them all: with the definitions of the nearest levels, then of more. */
+bool search_impossible(Solver *s, const Bound *b, uint32_t n);
 /* Two bounds never hold together. */
 bool search_pair(Solver *s, const Bound *b, Effort e);
 #endif

@@ -200,7 +200,7 @@ static bool exclusive(Prover *p, const Score *x, uint32_t a, uint32_t b)
     if (!x[a].fixed && x[a].a < 0) both[0].lo = INT32_MIN, both[0].hi = solver_var(p->s, x[a].s)->lo;
     if (!x[b].fixed && x[b].a < 0) both[n - 1].lo = INT32_MIN, both[n - 1].hi = solver_var(p->s, x[b].s)->lo;
     if (n == 2 && x[a].a > 0 && x[b].a > 0 && both[0].lo == 1 && both[1].lo == 1 && solver_exclusive(p->s, both[0].v, both[1].v)) return true;
-    return n == 2 ? solver_apart(p->s, both[0], both[1]) : n && solver_impossible(p->s, both, n);
+    return n && solver_impossible(p->s, both, n);
 }
 
 static Bound off(const Prover *p, const Score *x)

@@ -12,7 +12,7 @@ typedef struct {
     bool asked, drop; /* the step has taken its input; what comes out next is dropped, and an input fed */
     uint64_t begun, look; /* passes: when it began, and before which it cannot have made all its steps */
     uint64_t dropped;
-    size_t room;
+    size_t room, fed; /* of the output; of the input */
 } Lane;
 
 typedef struct {
@@ -64,7 +64,7 @@ static void begin_lane(Worker *w, uint32_t lane, uint32_t job, const uint8_t *im
     *l = (Lane){.job = job, .drop = w->b->input != NULL, .begun = w->pass, .look = w->b->o->max_steps ? w->pass + w->b->o->max_steps : UINT64_MAX};
     memcpy(w->state + lane * w->stride, image, slice_bytes(w->s));
     for (uint32_t k = 0; k < COUNTER; k++) w->counter[k].w[lane >> 6] &= ~(1ull << (lane & 63));
-    slice_restart_lane(w->s, lane);
+    slice_restart_lane(w->s, lane, image);
     slice_put(w->s, lane, w->b->m->start);
     set_bit(slice_active(w->s), lane, true);
     set_bit(w->drop, lane, l->drop);
@@ -161,8 +161,11 @@ static void feed_inputs(Worker *w, const uint64_t *dropped)
     for (uint32_t i = 0; i < PLANE_WORDS; i++)
         for (uint64_t bits = dropped[i]; bits; bits &= bits - 1) {
             uint32_t lane = i * 64 + (uint32_t)__builtin_ctzll(bits);
-            w->lane[lane].dropped++;
-            slice_put(w->s, lane, w->b->input->base); /* the end of an empty input */
+            Lane *l = &w->lane[lane];
+            const BatchJob *j = &w->b->job[l->job];
+            l->dropped++;
+            uint32_t value = l->fed < j->ninput ? 0x100u | j->input[l->fed++] : 0; /* as machine.c take_input */
+            slice_put(w->s, lane, w->b->input->base + (value & (uint32_t)mask64(w->b->input->width)));
         }
 }
 
@@ -308,10 +311,12 @@ static bool run_single(const Model *m, BatchJob *j, const BatchOptions *o, char 
     char *text = NULL;
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
-    if (!out) die("out of memory");
-    LoopOptions loop = {.max_steps = o->max_steps, .out = out};
+    FILE *in = j->ninput ? fmemopen((void *)(uintptr_t)j->input, j->ninput, "rb") : NULL;
+    if (!out || (j->ninput && !in)) die("out of memory");
+    LoopOptions loop = {.max_steps = o->max_steps, .out = out, .in = in};
     StopInfo s = machine_run(mc, &loop);
     fclose(out);
+    if (in) fclose(in);
     free(j->output);
     j->output = (uint8_t *)text;
     j->noutput = n;

@@ -7,6 +7,8 @@
 /* One machine: what it runs, and what came of it. */
 typedef struct {
     const Firmware *firmware; /* NULL: nothing is loaded; several machines may share one */
+    const uint8_t *input;     /* what it is fed where it takes input; may be shared too */
+    size_t ninput;
     Stop why;                 /* results from here on */
     uint64_t payload;         /* of an exit or a fault */
     const ChipKind *kind;
@@ -36,7 +38,7 @@ typedef struct {
 } BatchReport;
 
 /* ---- batch.c ---- */
-/* Runs all jobs to their end, each as machine_run would with an empty input: the same tokens, output and steps. False and *err when a firmware
+/* Runs all jobs to their end, each as machine_run would: the same tokens, output and steps. False and *err when a firmware
  * cannot be installed. */
 bool batch_run(const Model *m, BatchJob *job, uint32_t n, const BatchOptions *o, BatchReport *report, char **err);
 
@@ -47,8 +49,8 @@ typedef struct {
     bool stats, single;
     const char *device; /* NULL: the processor */
 } BatchListOptions;
-/* `tapeout run --batch LIST`: the whole of it, messages included. The list has a line for each machine: the firmware's path and, after a tab, the
- * file for its console output; empty lines and lines that begin with # do not count. Prints for each machine, in order, a line of fields between
+/* `tapeout run --batch LIST`: the whole of it, messages included. The list has a line for each machine: the firmware's path, after a tab the
+ * file for its console output (nothing: it is dropped), after another the file with its input; empty lines and lines that begin with # do not count. Prints for each machine, in order, a line of fields between
  * tabs: status, steps, tokens, bytes of output, how it ended (exit, fault NAME, steps, broken), firmware. Returns 0 when all statuses are 0, else 1. */
 int runtime_batch(const BatchListOptions *o);
 #endif

@@ -8,7 +8,15 @@
 typedef struct {
     const char *firmware, *output; /* output NULL: dropped */
     uint32_t file;                 /* number of the firmware */
+    uint32_t input;                /* number of the input, or NO_INPUT */
 } Line;
+
+typedef struct {
+    const char *path;
+    char *text;
+    size_t n;
+} Input;
+enum { NO_INPUT = UINT32_MAX };
 
 typedef struct {
     const BatchListOptions *o;
@@ -16,6 +24,7 @@ typedef struct {
     char *text;
     VEC(Line) line;
     VEC(Firmware *) firmware;
+    VEC(Input) input; /* each file once */
     BatchJob *job;
     char *err;
 } List;
@@ -49,19 +58,37 @@ static bool same_output(const List *l, const char *output)
     return false;
 }
 
-static bool take_line(List *l, char *s, uint32_t number)
+static bool take_input(List *l, Line *line, const char *path, uint32_t number)
+{
+    for (uint32_t i = 0; i < l->input.n; i++)
+        if (!strcmp(l->input.data[i].path, path)) {
+            line->input = i;
+            return true;
+        }
+    Input in = {.path = path};
+    if (!(in.text = read_file(path, &in.n))) return fail(&l->err, "%s:%u: %s: %s", l->o->list, number, path, strerror(errno));
+    line->input = vec_push(&l->input, in);
+    return true;
+}
+
+/* Cuts s at its first tab; what is behind it, NULL when there is none. */
+static char *cut(char *s)
 {
     char *tab = strchr(s, '\t');
-    Line line = {.firmware = s};
+    if (tab) *tab++ = '\0';
+    return tab;
+}
+
+static bool take_line(List *l, char *s, uint32_t number)
+{
     if (!*s || *s == '#') return true;
-    if (tab) {
-        *tab = '\0';
-        line.output = tab + 1;
-        if (!*line.output || strchr(line.output, '\t')) return fail(&l->err, "%s:%u: found more than FIRMWARE, a tab and OUTPUT", l->o->list, number);
-        if (same_output(l, line.output)) return fail(&l->err, "%s:%u: %s is the output of two machines", l->o->list, number, line.output);
-    }
+    char *output = cut(s), *input = output ? cut(output) : NULL;
+    Line line = {.firmware = s, .output = output && *output ? output : NULL, .input = NO_INPUT};
+    if ((output && !input && !*output) || (input && (!*input || strchr(input, '\t'))))
+        return fail(&l->err, "%s:%u: found something else than FIRMWARE, OUTPUT and INPUT between tabs", l->o->list, number);
+    if (line.output && same_output(l, line.output)) return fail(&l->err, "%s:%u: %s is the output of two machines", l->o->list, number, line.output);
     if (!*s) return fail(&l->err, "%s:%u: the firmware is missing", l->o->list, number);
-    if (!take_firmware(l, &line, number)) return false;
+    if (!take_firmware(l, &line, number) || (input && !take_input(l, &line, input, number))) return false;
     vec_push(&l->line, line);
     return true;
 }
@@ -141,7 +168,11 @@ static bool run_list(List *l, int *status)
     if (l->o->device && !(o.device = gpu_device(l->o->device, &l->err))) return false;
     l->job = calloc(l->line.n, sizeof *l->job);
     if (!l->job) die("out of memory");
-    for (uint32_t i = 0; i < l->line.n; i++) l->job[i].firmware = l->firmware.data[l->line.data[i].file];
+    for (uint32_t i = 0; i < l->line.n; i++) {
+        const Line *x = &l->line.data[i];
+        l->job[i].firmware = l->firmware.data[x->file];
+        if (x->input != NO_INPUT) l->job[i].input = (const uint8_t *)l->input.data[x->input].text, l->job[i].ninput = l->input.data[x->input].n;
+    }
     if (!batch_run(l->m, l->job, l->line.n, &o, &report, &l->err)) return false;
     bool ok = print_results(l, status);
     if (l->o->stats) print_stats(l, &report);
@@ -156,6 +187,8 @@ int runtime_batch(const BatchListOptions *o)
     if (l.err) fprintf(stderr, "tapeout: %s\n", l.err);
     for (uint32_t i = 0; l.job && i < l.line.n; i++) free(l.job[i].output);
     for (uint32_t i = 0; i < l.firmware.n; i++) firmware_close(l.firmware.data[i]);
+    for (uint32_t i = 0; i < l.input.n; i++) free(l.input.data[i].text);
+    free(l.input.data);
     free(l.job);
     free(l.line.data);
     free(l.firmware.data);

@@ -19,6 +19,7 @@ typedef struct {
     uint8_t *state;
     bool has_input, asked, stopped;
     uint64_t tokens, steps; /* checked */
+    uint64_t line;          /* of the last token read, from 1 */
     uint32_t ahead;         /* the token after the block */
     bool more;              /* there is one */
     char *err;
@@ -48,7 +49,7 @@ static bool open_follow(Follow *w)
         if (!(w->f = firmware_open(o->firmware, &w->err)) || !firmware_fits(w->f, w->m, &w->err)) return false;
         image = &w->f->image;
     } else if (model_needs_firmware(w->m)) return fail(&w->err, "%s: %s runs firmware, and none is given", o->chip, w->m->name);
-    if (!(w->t = trace_open(w->m, o->trace, &w->err))) return false;
+    if (o->maker ? !o->maker->begin(o->maker->ctx, w->m, image, &w->err) : !(w->t = trace_open(w->m, o->trace, &w->err))) return false;
     for (uint32_t i = 0; i < w->m->nkinds; i++) w->has_input |= w->m->kind[i].role == CHIP_INPUT;
     w->asked = w->has_input; /* the first byte comes after the start */
     if (!open_planes(w, image)) {
@@ -70,7 +71,8 @@ static const char *token_text(const Follow *w, uint32_t token)
 static bool wrong(Follow *w, uint64_t line, const char *text)
 {
     w->status = 1;
-    fprintf(stderr, "%s:%" PRIu64 ": %s\n", w->o->trace, line, text);
+    if (w->o->trace) fprintf(stderr, "%s:%" PRIu64 ": %s\n", w->o->trace, line, text);
+    else fprintf(stderr, "token %" PRIu64 ": %s\n", line, text);
     return false;
 }
 
@@ -110,19 +112,22 @@ typedef struct {
 
 static bool read_token(Follow *w, uint32_t *token)
 {
-    return trace_next(w->t, w->asked && trace_line(w->t) > 0, token, &w->err) > 0;
+    const TraceMaker *maker = w->o->maker;
+    bool more = maker ? maker->next(maker->ctx, token) > 0 : trace_next(w->t, w->asked && w->line > 0, token, &w->err) > 0;
+    w->line += more;
+    return more;
 }
 
 /* Fills the block from the token ahead on; a token that no host would have fed ends it, and is reported when all before it are right. */
 static bool read_block(Follow *w, Block512 *b, char **later)
 {
     b->n = 0;
-    b->line = trace_line(w->t);
+    b->line = w->line;
     memset(b->free, 0, sizeof b->free);
     while (w->more && b->n < LANES) {
         uint32_t i = b->n++;
         b->token[i] = w->ahead;
-        note(w, w->ahead, trace_line(w->t), &b->taking);
+        note(w, w->ahead, w->line, &b->taking);
         w->more = read_token(w, &w->ahead);
         b->token[i + 1] = w->more ? w->ahead : w->m->start;
         if (!w->more || w->asked || w->stopped || model_kind(w->m, w->ahead)->role == CHIP_INPUT) b->free[i / 64] |= 1ull << (i & 63);
@@ -171,7 +176,7 @@ static bool judge(Follow *w, const Block512 *b)
     if (w->single) block_single(w, b, &bad, &said);
     else if (!block_planes(w, b, &bad, &said)) return false;
     if (bad == UINT32_MAX) return true;
-    return wrong(w, b->line + bad + 1, xfmt("the trace says %s, the chip says %s", token_text(w, b->token[bad + 1]), token_text(w, said)));
+    return wrong(w, b->line + bad + 1, xfmt("the %s says %s, the chip says %s", w->o->maker ? "netlist" : "trace", token_text(w, b->token[bad + 1]), token_text(w, said)));
 }
 
 static bool follow(Follow *w)
@@ -179,11 +184,11 @@ static bool follow(Follow *w)
     Block512 b = {0};
     char *later = NULL;
     w->more = read_token(w, &w->ahead);
-    if (!w->more && !w->err) return fail(&w->err, "%s: there is no token in it", w->o->trace);
+    if (!w->more && !w->err) return fail(&w->err, "%s: there is no token in it", w->o->trace ? w->o->trace : w->o->chip);
     if (w->more && !fits(w, w->ahead, 1)) return false;
     while (!later && w->more && read_block(w, &b, &later)) {
         if (!judge(w, &b)) break;
-        if (w->more && !fits(w, w->ahead, trace_line(w->t))) break;
+        if (w->more && !fits(w, w->ahead, w->line)) break;
     }
     if (later && !w->status) w->err = later;
     else free(later);
@@ -208,6 +213,7 @@ static void close_follow(Follow *w)
     if (w->s) slice_close(w->s);
     machine_close(w->single);
     trace_close(w->t);
+    if (w->o->maker) w->o->maker->end(w->o->maker->ctx);
     firmware_close(w->f);
     model_close(w->m);
     free(w->state);

@@ -7,6 +7,7 @@
 
 const Model *slice_model(const Slice *s) { return s->m; }
 size_t slice_bytes(const Slice *s) { return s->bytes; }
+bool slice_shared(const Slice *s) { return s->shared; }
 uint64_t *slice_active(Slice *s) { return s->active; }
 const Plane *slice_special(const Slice *s) { return &s->plane[s->special]; }
 const Plane *slice_retired(const Slice *s) { return &s->plane[s->retired]; }
@@ -16,8 +17,14 @@ Cells *slice_layer_cells(Slice *s, uint32_t layer) { return s->delta[layer] ? sl
 uint16_t slice_new_slot(Slice *s)
 {
     uint32_t slot = s->nfree ? s->free[--s->nfree] : s->next++;
-    if (slot >= SLICE_TEMP) die("a chip of more than %d planes", SLICE_TEMP); /* the channels of any model that fits number far fewer */
+    if (slot + s->kept >= SLICE_TEMP) die("a chip of more than %d planes", SLICE_TEMP); /* the channels of any model that fits number far fewer */
     return (uint16_t)slot;
+}
+
+uint16_t slice_kept_slot(Slice *s)
+{
+    if (s->next + s->kept + 1 >= SLICE_TEMP) die("a chip of more than %d planes", SLICE_TEMP);
+    return (uint16_t)(SLICE_TEMP - ++s->kept);
 }
 
 /* Slots that the channels before a stage do not use are free from then on. */
@@ -464,8 +471,10 @@ const Plane *slice_wrong(Slice *s, uint32_t next)
     return wrong;
 }
 
-void slice_restart_lane(Slice *s, uint32_t lane)
+void slice_restart_lane(Slice *s, uint32_t lane, const uint8_t *state)
 {
+    for (uint32_t i = 0; i < s->m->geo.layers; i++)
+        if (s->delta[i]) slice_plane_load(s->delta[i], s->plane, lane, state);
     for (uint32_t t = 0; t < MAX_TAPS; t++) s->plane[s->begun[t]].w[lane >> 6] &= ~(1ull << (lane & 63));
 }
 
@@ -549,6 +558,7 @@ const char *slice_pass(Slice *s, uint8_t *state, size_t stride)
         if (s->stage[i].kind != STAGE_IN) continue;
         why = cells_run(slice_delta_cells(s->delta[s->stage[i].layer]), s->plane, s->active, state, stride, s->scratch);
         if (why) return why;
+        slice_plane_keep(s->delta[s->stage[i].layer], s->plane);
         keep_past(s, s->stage[i].layer);
     }
     count_begun(s);

@@ -7,6 +7,7 @@
  *   slice_delta.c  a Gated DeltaNet layer: which heads are written and read, at which rows
  *   slice_family.c ... under which addresses and conditions
  *   slice_ports.c  ... compiled
+ *   slice_planes.c its heads of one row: the state is planes
  *   slice_cells.c  its state: packed cells of every lane, reads and writes lane by lane
  *
  * WHY IT IS THE SAME. In a chip whose margins are proved every channel is an integer (within a band that no decision notices), so that a
@@ -204,7 +205,7 @@ const Plane *slice_retired(const Slice *s);          /* ... that counts as a ste
 const Plane *slice_wrong(Slice *s, uint32_t next);
 /* One pass of all lanes; states as in cells_run. NULL, or why it could not be done (then the states are spoilt). */
 const char *slice_pass(Slice *s, uint8_t *state, size_t stride);
-void slice_restart_lane(Slice *s, uint32_t lane); /* a new machine: it has fed no token yet */
+void slice_restart_lane(Slice *s, uint32_t lane, const uint8_t *state); /* a new machine in this state: it has fed no token yet */
 typedef struct {
     uint32_t planes, operations, checks, compilations;
     double seconds;

@@ -1,10 +1,15 @@
 /* slice_ports.c: a Gated DeltaNet layer over planes, compiled: the planes of addresses, conditions and values, packed into words of each lane; where
- * cells lie in a machine's state; which words are written and read under which number; what was read as planes again, added to the channels. */
+ * cells lie in a machine's state; which words are written and read under which number; what was read as planes again, added to the channels.
+ * Heads of one row go another way (slice_planes.c). */
 #include "slice_priv.h"
 #include <stdlib.h>
 
 #define L2_EPS 1e-6f
 enum { NONE = 0xffffffff };
+
+static DeltaClass *class_at(const SliceDelta *d, uint32_t j) { return d->classes.data[d->head[j].class]; }
+static uint32_t gate_at(const SliceDelta *d, uint32_t j) { return d->z_of[(size_t)j * d->g->dv + class_at(d, j)->lane[0].lane]; }
+static uint32_t select_at(const SliceDelta *d, uint32_t rows) { return rows == NONE ? NONE : d->rows.data[rows].select; }
 
 /* ---- compilation: packed words ---- */
 static uint16_t slot_of(Block *k, Ref r)
@@ -37,19 +42,27 @@ static Field pack(SliceDelta *d, Block *k, const Ref *bit, uint32_t n)
     return f;
 }
 
-/* A family as a Select: the condition is the address's top bit. number[form] is what the form stands for, NULL: itself. */
-static bool pack_family(SliceDelta *d, Block *k, const PlaneFamily *y, uint32_t tap, FamilyUse use, Select *out, double *value)
+/* What a family says in this block. */
+static bool find_family(Block *k, const PlaneFamily *y, uint32_t tap, FamilyUse use, FamilyRefs *r)
 {
-    Ref bit[64], on;
-    Int **x = tap ? slice_past(k, tap) : k->x;
-    if (!family_planes(k, x, y, use, bit, &on, value)) return false;
-    bit[y->nbits] = tap ? bits_and(k->g, on, slice_begun(k, tap)) : on;
+    r->family = y;
+    if (!family_planes(k, tap ? slice_past(k, tap) : k->x, y, use, r->bit, &r->on, &r->value)) return false;
+    if (tap) r->on = bits_and(k->g, r->on, slice_begun(k, tap));
+    return true;
+}
+
+/* A family as a Select: the condition is the address's top bit. */
+static void pack_family(SliceDelta *d, Block *k, const FamilyRefs *r, Select *out)
+{
+    const PlaneFamily *y = r->family;
+    Ref bit[64];
+    memcpy(bit, r->bit, y->nbits * sizeof *bit);
+    bit[y->nbits] = r->on;
     out->field = pack(d, k, bit, y->nbits + 1);
     size_t half = (size_t)1 << y->nbits;
     out->table = pool_array(k->keep, 2 * half, sizeof *out->table);
     memset(out->table, 0xff, half * sizeof *out->table);
     memcpy(out->table + half, y->table, half * sizeof *out->table);
-    return true;
 }
 
 static bool same_family(const RowFamily *a, const RowFamily *b)
@@ -61,21 +74,33 @@ static bool same_family(const RowFamily *a, const RowFamily *b)
     return memcmp(x->pattern, y->pattern, x->nforms * sizeof *x->pattern) == 0 && memcmp(x->table, y->table, sizeof *x->table << x->nbits) == 0;
 }
 
+/* Whether a head whose state is in memory has these rows. */
+static bool rows_in_memory(const SliceDelta *d, uint32_t select)
+{
+    for (uint32_t j = 0; j < d->g->nv; j++) {
+        const DeltaHead *h = &d->head[j];
+        if (h->read && !h->planes && (select_at(d, h->key) == select || select_at(d, h->query) == select)) return true;
+    }
+    return false;
+}
+
 static bool pack_rows(SliceDelta *d, Block *k)
 {
     Cells *c = &d->cells;
-    double value;
     c->key = pool_array(k->keep, d->rows.n, sizeof *c->key);
     c->nkey = 0;
+    d->row_refs = pool_array(k->keep, d->rows.n, sizeof *d->row_refs);
     for (uint32_t i = 0; i < d->rows.n; i++) {
         RowFamily *r = &d->rows.data[i];
         r->select = NONE;
         for (uint32_t j = 0; j < i && r->select == NONE; j++)
             if (same_family(r, &d->rows.data[j])) r->select = d->rows.data[j].select;
         if (r->select != NONE) continue;
-        r->select = c->nkey;
-        if (!pack_family(d, k, &r->family, r->tap, FAMILY_KEY, &c->key[c->nkey++], &value)) return false;
+        r->select = c->nkey++;
+        if (!find_family(k, &r->family, r->tap, FAMILY_KEY, &d->row_refs[r->select])) return false;
     }
+    for (uint32_t i = 0; i < c->nkey; i++)
+        if (rows_in_memory(d, i)) pack_family(d, k, &d->row_refs[i], &c->key[i]);
     return true;
 }
 
@@ -196,14 +221,19 @@ static uint32_t rows_of(const SliceDelta *d, uint32_t j, int32_t *at)
     return n;
 }
 
-static DeltaClass *class_at(const SliceDelta *d, uint32_t j) { return d->classes.data[d->head[j].class]; }
-static uint32_t gate_at(const SliceDelta *d, uint32_t j) { return d->z_of[(size_t)j * d->g->dv + class_at(d, j)->lane[0].lane]; }
-static uint32_t select_at(const SliceDelta *d, uint32_t rows) { return rows == NONE ? NONE : d->rows.data[rows].select; }
+
+/* A head of one row needs no address: its state is planes (slice_planes.c), unless the lanes are one machine's tokens. */
+static void choose_planes(SliceDelta *d, const Block *k)
+{
+    int32_t *at = xrealloc(NULL, d->g->dk * sizeof *at);
+    for (uint32_t j = 0; j < d->g->nv; j++) d->head[j].planes = !slice_shared(k->s) && d->head[j].read && rows_of(d, j, at) == 1;
+    free(at);
+}
 
 static bool bundled(const SliceDelta *d, uint32_t i, uint32_t j)
 {
     const DeltaHead *x = &d->head[i], *y = &d->head[j];
-    return gate_at(d, i) == gate_at(d, j) && select_at(d, x->key) == select_at(d, y->key) && select_at(d, x->query) == select_at(d, y->query);
+    return x->planes == y->planes && gate_at(d, i) == gate_at(d, j) && select_at(d, x->key) == select_at(d, y->key) && select_at(d, x->query) == select_at(d, y->query);
 }
 
 static uint32_t kind_of(SliceDelta *d, const uint32_t *head, uint32_t n)
@@ -223,21 +253,21 @@ static bool same_contents(const SliceDelta *d, uint32_t x, uint32_t y)
 {
     const DeltaBundle *p = &d->bundles.data[x], *q = &d->bundles.data[y];
     const Bundle *b = &d->cells.bundle[x], *c = &d->cells.bundle[y];
-    if (p->kind != q->kind || b->key != c->key || b->rows != c->rows || memcmp(b->row_at, c->row_at, d->g->dk * sizeof *b->row_at)) return false;
+    if (p->slot || p->kind != q->kind || b->key != c->key || b->rows != c->rows || memcmp(b->row_at, c->row_at, d->g->dk * sizeof *b->row_at)) return false;
     for (uint32_t i = 0; i < d->kinds.data[p->kind].n; i++)
         if (!d->head[p->head[i]].written || d->b_of[p->head[i]] != d->b_of[q->head[i]]) return false;
     return true;
 }
 
 /* The word of `n` heads: their cells side by side. */
-static void add_bundle(SliceDelta *d, const uint32_t *head, uint32_t n)
+static void add_bundle(SliceDelta *d, Block *k, const uint32_t *head, uint32_t n)
 {
     Cells *c = &d->cells;
     uint32_t index = c->nbundles++, bits = 0;
     uint32_t *list = pool_array(d->pool, n, sizeof *list);
     Bundle *b = &c->bundle[index];
     memcpy(list, head, n * sizeof *list);
-    vec_push(&d->bundles, ((DeltaBundle){kind_of(d, head, n), list}));
+    vec_push(&d->bundles, ((DeltaBundle){.kind = kind_of(d, head, n), .head = list}));
     b->row_at = pool_array(d->pool, d->g->dk, sizeof *b->row_at);
     b->rows = rows_of(d, head[0], b->row_at);
     b->key = select_at(d, d->head[head[0]].key);
@@ -256,9 +286,10 @@ static void add_bundle(SliceDelta *d, const uint32_t *head, uint32_t n)
     *d->bytes = (*d->bytes + b->bytes - 1) / b->bytes * b->bytes;
     b->base = *d->bytes;
     *d->bytes += b->bytes * b->rows;
+    if (d->head[head[0]].planes) slice_plane_slots(d, k, index);
 }
 
-static void place_heads(SliceDelta *d)
+static void place_heads(SliceDelta *d, Block *k)
 {
     Cells *c = &d->cells;
     c->nheads = d->g->nv;
@@ -275,15 +306,23 @@ static void place_heads(SliceDelta *d)
             list[n++] = i;
             bits += class_at(d, i)->cell.bits;
         }
-        add_bundle(d, list, n);
+        add_bundle(d, k, list, n);
     }
     free(list);
+}
+
+static bool kind_in_memory(const SliceDelta *d, uint32_t kind)
+{
+    for (uint32_t i = 0; i < d->bundles.n; i++)
+        if (d->bundles.data[i].kind == kind && !d->bundles.data[i].slot) return true;
+    return false;
 }
 
 static void pack_kinds(SliceDelta *d, Block *k)
 {
     for (uint32_t i = 0; i < d->kinds.n; i++) {
         BundleKind *b = &d->kinds.data[i];
+        if (!kind_in_memory(d, i)) continue;
         Ref bit[64];
         uint32_t n = 0;
         for (uint32_t h = 0; h < b->n; h++) {
@@ -314,7 +353,7 @@ static void write_lists(SliceDelta *d, Block *k)
 {
     Cells *c = &d->cells;
     uint32_t *key = xrealloc(NULL, d->g->nv * sizeof *key), n = 0, lists = d->b.n + d->counting.n;
-    for (uint32_t j = 0; j < d->g->nv; j++) key[j] = d->head[j].written && !slice_counts(d, j) ? d->b_of[j] : NONE;
+    for (uint32_t j = 0; j < d->g->nv; j++) key[j] = d->head[j].written && !d->head[j].planes && !slice_counts(d, j) ? d->b_of[j] : NONE;
     Lists l = lists_make(k->keep, key, d->g->nv, d->b.n);
     free(key);
     c->write_start = pool_array(k->keep, (size_t)lists + 1, sizeof *c->write_start);
@@ -328,62 +367,113 @@ static void write_lists(SliceDelta *d, Block *k)
 }
 
 /* A head that counts: overwritten when beta is 1, added to when it is the small number; both conditions over the planes of beta's form. */
-static bool pack_counting(SliceDelta *d, Block *k, uint32_t nth)
+typedef struct {
+    Ref all, some;
+    float beta; /* the small number */
+} CountRefs;
+
+static bool find_counting(SliceDelta *d, Block *k, uint32_t j, CountRefs *r)
 {
-    uint32_t j = d->counting.data[nth];
     const Forms *f = &d->b;
     uint32_t form = d->b_of[j];
-    DeltaClass *class = d->classes.data[d->head[j].class];
-    Cells *c = &d->cells;
     Table t;
     if (!form_table(k, k->x, f->e.data + f->start[form], f->start[form + 1] - f->start[form], (double)f->bias[form], &t)) {
         k->why = "a condition is too wide";
         return false;
     }
     uint8_t *full = pool_array(k->keep, t.size, 1), *tiny = pool_array(k->keep, t.size, 1);
-    float beta = 0;
+    r->beta = 0;
     for (uint32_t i = 0; i < t.size; i++) {
         double v = t.value[i];
         full[i] = v >= 17;
         tiny[i] = !full[i] && v > (double)OFF_BELOW;
-        if (tiny[i] && beta != 0 && beta != sigmoidf((float)v)) k->why = "a head that counts in two ways";
-        if (tiny[i]) beta = sigmoidf((float)v);
+        if (tiny[i] && r->beta != 0 && r->beta != sigmoidf((float)v)) k->why = "a head that counts in two ways";
+        if (tiny[i]) r->beta = sigmoidf((float)v);
     }
-    Ref all = table_plane(k, &t, full), some = table_plane(k, &t, tiny), bit[1] = {some};
+    r->all = table_plane(k, &t, full), r->some = table_plane(k, &t, tiny);
+    return !k->why;
+}
+
+/* What is added to a lane when its head counts; 0: nothing. */
+static bool count_amount(Block *k, const DeltaClass *class, uint32_t lane, const CountRefs *r, int64_t *amount)
+{
+    const Lane *l = &class->lane[lane];
+    *amount = 0;
+    if (!l->counts) return true;
+    const Int *x = channel_int(k->x, l->count_channel);
+    if (CODE_TAP(l->code) || !is_bit(x) || !whole((double)(r->beta * l->count_weight / class->cell.field[lane].one), amount) || *amount < 1) {
+        k->why = "a count that is not one of units";
+        return false;
+    }
+    Ref differs = bits_xor(k->g, r->some, x->n ? x->plane[0] : FALSE_REF);
+    if (differs != FALSE_REF) vec_push(&k->check, ((CheckNode){differs, CHECK_FATAL, "a count without its amount"}));
+    return true;
+}
+
+static bool pack_counting(SliceDelta *d, Block *k, uint32_t nth)
+{
+    uint32_t j = d->counting.data[nth];
+    const DeltaClass *class = class_at(d, j);
+    Cells *c = &d->cells;
+    CountRefs r;
+    if (!find_counting(d, k, j, &r)) return false;
+    if (d->head[j].planes) {
+        slice_plane_write(d, k, j, r.all);
+        for (uint32_t i = 0; i < class->nlanes; i++) {
+            int64_t amount;
+            if (!count_amount(k, class, i, &r, &amount)) return false;
+            if (amount) slice_plane_count(d, k, j, i, r.some, (uint32_t)amount);
+        }
+        return !k->why;
+    }
     Select *w = &c->write[c->nwrite++];
-    w->field = pack(d, k, &all, 1);
+    w->field = pack(d, k, &r.all, 1);
     w->table = pool_array(k->keep, 2, sizeof *w->table);
     w->table[0] = NONE;
     w->table[1] = d->b.n + nth;
-    Field when = pack(d, k, bit, 1);
-    for (uint32_t i = 0; i < class->nlanes && !k->why; i++) {
-        const Lane *l = &class->lane[i];
+    Field when = pack(d, k, &r.some, 1);
+    const CellHead *h = &c->head[j];
+    for (uint32_t i = 0; i < class->nlanes; i++) {
         int64_t amount;
-        if (!l->counts) continue;
-        const Int *x = channel_int(k->x, l->count_channel);
-        if (CODE_TAP(l->code) || !is_bit(x) || !whole((double)(beta * l->count_weight / class->cell.field[i].one), &amount) || amount < 1) {
-            k->why = "a count that is not one of units";
-            break;
-        }
-        Ref differs = bits_xor(k->g, some, x->n ? x->plane[0] : FALSE_REF);
-        if (differs != FALSE_REF) vec_push(&k->check, ((CheckNode){differs, CHECK_FATAL, "a count without its amount"}));
-        const CellHead *h = &c->head[j];
-        c->count[c->ncount++] = (CellCount){when, h->bundle, h->shift + class->cell.field[i].shift, class->cell.field[i].bits, (uint32_t)amount};
+        if (!count_amount(k, class, i, &r, &amount)) return false;
+        if (amount) c->count[c->ncount++] = (CellCount){when, h->bundle, h->shift + class->cell.field[i].shift, class->cell.field[i].bits, (uint32_t)amount};
     }
-    return !k->why;
+    return true;
+}
+
+static bool form_in(const PlaneFamily *y, uint32_t form)
+{
+    for (uint32_t t = 0; t < 1u << y->nbits; t++)
+        if (y->table[t] == form) return true;
+    return false;
+}
+
+/* A family of beta's forms: a Select for the heads in memory, conditions for those of planes. */
+static bool pack_beta(SliceDelta *d, Block *k, const PlaneFamily *y)
+{
+    FamilyRefs r;
+    bool memory = false;
+    if (!find_family(k, y, 0, FAMILY_BETA, &r)) return false;
+    for (uint32_t j = 0; j < d->g->nv; j++) {
+        const DeltaHead *h = &d->head[j];
+        if (!h->written || slice_counts(d, j) || !form_in(y, d->b_of[j])) continue;
+        if (h->planes) slice_plane_write(d, k, j, slice_family_form(k, &r, d->b_of[j]));
+        else memory = true;
+    }
+    if (memory) pack_family(d, k, &r, &d->cells.write[d->cells.nwrite++]);
+    return true;
 }
 
 static bool pack_writes(SliceDelta *d, Block *k)
 {
     Cells *c = &d->cells;
-    double value;
     uint32_t n = d->beta.n + d->counting.n;
     c->write = pool_array(k->keep, n, sizeof *c->write);
     c->count = pool_array(k->keep, (size_t)d->counting.n * d->g->dv, sizeof *c->count);
     c->nwrite = c->ncount = 0;
     write_lists(d, k);
     for (uint32_t i = 0; i < d->beta.n; i++)
-        if (!pack_family(d, k, &d->beta.family[i], 0, FAMILY_BETA, &c->write[c->nwrite++], &value)) return false;
+        if (!pack_beta(d, k, &d->beta.family[i])) return false;
     for (uint32_t i = 0; i < d->counting.n; i++)
         if (!pack_counting(d, k, i)) return false;
     return true;
@@ -393,7 +483,7 @@ static bool pack_writes(SliceDelta *d, Block *k)
 static bool same_out(const SliceDelta *d, uint32_t x, uint32_t y)
 {
     const DeltaBundle *p = &d->bundles.data[x], *q = &d->bundles.data[y];
-    if (p->kind != q->kind) return false;
+    if (p->kind != q->kind || !p->slot != !q->slot) return false;
     for (uint32_t i = 0; i < d->kinds.data[p->kind].n; i++) {
         const DeltaHead *a = &d->head[p->head[i]], *b = &d->head[q->head[i]];
         uint32_t n = class_at(d, p->head[i])->nlanes;
@@ -408,6 +498,10 @@ static OutGroup *group_of(SliceDelta *d, Block *k, uint32_t bundle, double gate)
     for (uint32_t i = 0; i < d->groups.n; i++)
         if (d->groups.data[i].gate == gate && same_out(d, d->groups.data[i].bundle, bundle)) return &d->groups.data[i];
     OutGroup o = {.bundle = bundle, .gate = gate};
+    if (d->bundles.data[bundle].slot) {
+        o.bit = pool_array(k->pool, bits, sizeof *o.bit); /* FALSE_REF at first */
+        return &d->groups.data[vec_push(&d->groups, o)];
+    }
     PackWord *w = word_for(d, true, bits, &index);
     o.field = (Field){(uint8_t)index, (uint8_t)w->n, (uint8_t)bits};
     for (uint32_t b = 0; b < bits; b++) w->slot[w->n++] = o.slot[b] = slice_new_slot(k->s);
@@ -428,51 +522,75 @@ static uint64_t opened(const SliceDelta *d, uint32_t bundle, uint32_t form)
     return mask;
 }
 
-static bool pack_reads(SliceDelta *d, Block *k)
+/* The gates of a family; which of its forms open bundles in memory is read by a Select. */
+static bool pack_gate(SliceDelta *d, Block *k, const PlaneFamily *y, GateRefs *gate)
+{
+    FamilyRefs *r = pool_alloc(k->pool, sizeof *r);
+    bool memory = false;
+    if (!find_family(k, y, 0, FAMILY_GATE, r)) return false;
+    for (uint32_t t = 0; t < 1u << y->nbits; t++) {
+        if (y->table[t] == NONE) continue;
+        gate[y->table[t]] = (GateRefs){r, r->value};
+        for (uint32_t b = 0; b < d->cells.nbundles; b++) memory |= !d->bundles.data[b].slot && opened(d, b, y->table[t]);
+    }
+    if (memory) pack_family(d, k, r, &d->cells.read[d->cells.nread++]);
+    return true;
+}
+
+/* Lists of the bundles that each gate form opens. */
+static void read_lists(SliceDelta *d, Block *k, const GateRefs *gate)
 {
     Cells *c = &d->cells;
     VEC(CellRead) list = {0};
-    double *gate = xrealloc(NULL, (d->z.n + 1) * sizeof *gate);
-    c->read = pool_array(k->keep, d->gate.n, sizeof *c->read);
-    c->nread = 0;
-    d->groups.n = d->outw.n = 0;
-    bool ok = true;
-    for (uint32_t i = 0; ok && i < d->gate.n; i++) {
-        const PlaneFamily *y = &d->gate.family[i];
-        double value = 0;
-        ok = pack_family(d, k, y, 0, FAMILY_GATE, &c->read[c->nread++], &value);
-        for (uint32_t t = 0; t < 1u << y->nbits; t++)
-            if (y->table[t] != NONE) gate[y->table[t]] = value;
-    }
     c->read_start = pool_array(k->keep, (size_t)d->z.n + 1, sizeof *c->read_start);
-    for (uint32_t f = 0; ok && f < d->z.n; f++) {
+    for (uint32_t f = 0; f < d->z.n; f++) {
         c->read_start[f] = list.n;
-        for (uint32_t b = 0; b < c->nbundles; b++) {
+        for (uint32_t b = 0; gate[f].family && isfinite(gate[f].value) && b < c->nbundles; b++) {
             uint64_t mask = opened(d, b, f);
-            if (mask && isfinite(gate[f])) vec_push(&list, ((CellRead){b, mask, group_of(d, k, b, gate[f])->field}));
+            if (!mask) continue;
+            OutGroup *o = group_of(d, k, b, gate[f].value);
+            if (o->bit) slice_plane_read(d, k, b, mask, slice_family_form(k, gate[f].family, f), o->bit);
+            else vec_push(&list, ((CellRead){b, mask, o->field}));
         }
     }
     c->read_start[d->z.n] = list.n;
     c->read_list = pool_array(k->keep, list.n, sizeof *c->read_list);
     if (list.n) memcpy(c->read_list, list.data, list.n * sizeof *list.data);
     free(list.data);
-    free(gate);
-    return ok;
+}
+
+static bool pack_reads(SliceDelta *d, Block *k)
+{
+    GateRefs *gate = pool_array(k->pool, d->z.n + 1, sizeof *gate);
+    d->cells.read = pool_array(k->keep, d->gate.n, sizeof *d->cells.read);
+    d->cells.nread = 0;
+    d->groups.n = d->outw.n = 0;
+    for (uint32_t i = 0; i < d->gate.n; i++)
+        if (!pack_gate(d, k, &d->gate.family[i], gate)) return false;
+    read_lists(d, k, gate);
+    for (uint32_t i = 0; i < d->groups.n; i++) {
+        OutGroup *o = &d->groups.data[i];
+        for (uint32_t b = 0; o->bit && b < d->cells.bundle[o->bundle].bits; b++) o->slot[b] = slot_of(k, o->bit[b]);
+    }
+    return true;
 }
 
 bool slice_delta_in(SliceDelta *d, Block *k)
 {
     d->in.n = 0;
+    if (!d->compiled) choose_planes(d, k);
     if (!pack_rows(d, k)) return false;
     for (uint32_t i = 0; i < d->classes.n; i++)
         if (!pack_class(d, k, d->classes.data[i])) return false;
-    if (!d->compiled) place_heads(d);
+    if (!d->compiled) place_heads(d, k);
     pack_kinds(d, k);
+    slice_plane_begin(d, k);
     if (!pack_writes(d, k) || !pack_reads(d, k)) return false;
+    slice_plane_end(d, k, slot_of);
     d->compiled = true;
     d->cells.nin = d->in.n, d->cells.in = d->in.data;
     d->cells.nout = d->outw.n, d->cells.out = d->outw.data;
-    return true;
+    return !k->why;
 }
 
 Cells *slice_delta_cells(SliceDelta *d) { return &d->cells; }

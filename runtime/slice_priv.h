@@ -27,6 +27,17 @@ bool plane_families(PlaneFamilies *out, Pool *p, const Forms *f, const bool *wan
 typedef enum { FAMILY_KEY, FAMILY_BETA, FAMILY_GATE } FamilyUse;
 /* The planes of the address and of the condition, and the forms' value when on (the smallest; for a gate any other is a fatal check). */
 bool family_planes(Block *k, Int **x, const PlaneFamily *y, FamilyUse use, Ref *address, Ref *on, double *value);
+/* The same planes, in a block. */
+typedef struct {
+    const PlaneFamily *family;
+    Ref bit[64], on;
+    double value;
+} FamilyRefs;
+/* A form of gates: its family, NULL when it is not asked for. */
+typedef struct {
+    const FamilyRefs *family;
+    double value;
+} GateRefs;
 enum { MAX_TAPS = 16, SLICE_TEMP = 32768 }; /* slots of temporaries begin there */
 enum { PART_Q, PART_K, PART_V, PARTS };
 /* A channel of q, k or v: tap << 26 | form; NONE: always 0. */
@@ -65,6 +76,9 @@ typedef struct {
 } BundleKind;
 typedef struct {
     uint32_t kind, *head; /* [kind's n] */
+    uint16_t *slot;       /* [bits] heads of one row: the planes of the state; NULL: it is in memory */
+    Ref *state;           /* [bits] while a block is compiled: what it becomes */
+    uint16_t *next;       /* [bits] ... its slots, where it changes */
 } DeltaBundle;
 
 /* Bundles whose words go the same way. */
@@ -72,12 +86,14 @@ typedef struct {
     uint32_t bundle; /* the first such */
     double gate;
     Field field;
+    Ref *bit; /* of planes, while a block is compiled; NULL: of memory */
     uint16_t slot[64];
 } OutGroup;
 
 typedef struct {
     uint32_t class, key, query; /* RowFamily or NONE */
     bool written, read;
+    bool planes; /* its state is planes, not memory */
     Entry *out;          /* by stored lane */
     uint32_t *out_start; /* [nlanes + 1] */
 } DeltaHead;
@@ -89,6 +105,7 @@ struct SliceDelta {
     Forms form[PARTS][MAX_TAPS], b, z;
     uint32_t *code[PARTS], *b_of, *z_of;
     VEC(RowFamily) rows;
+    FamilyRefs *row_refs; /* by select, while a block is compiled */
     VEC(DeltaClass *) classes;
     DeltaHead *head; /* [nv] */
     PlaneFamilies beta, gate;
@@ -141,6 +158,7 @@ struct Slice {
     uint32_t nstages;
     Stage *stage;
     uint32_t next, nfree, *free; /* allocator */
+    uint32_t kept;               /* slots for good, from SLICE_TEMP downward */
     uint32_t kind_bits, payload_bits;
     uint16_t token_in[64], token_out[64], special, retired, wrong, begun[MAX_TAPS];
     uint64_t active[PLANE_WORDS];
@@ -161,6 +179,19 @@ const char *slice_widen(Slice *s, uint32_t stage, const uint8_t *failed);
 Int **slice_past(Block *k, uint32_t tap);
 Ref slice_begun(Block *k, uint32_t tap); /* 1 where a token `tap` back exists */
 Cells *slice_layer_cells(Slice *s, uint32_t layer); /* NULL for an attention layer */
+bool slice_shared(const Slice *s);
+uint16_t slice_kept_slot(Slice *s); /* for good */
+/* ---- slice_planes.c ---- */
+Ref slice_family_form(Block *k, const FamilyRefs *r, uint32_t form); /* the condition of one form */
+void slice_plane_slots(SliceDelta *d, Block *k, uint32_t bundle);
+void slice_plane_begin(SliceDelta *d, Block *k);
+void slice_plane_write(SliceDelta *d, Block *k, uint32_t head, Ref when);
+void slice_plane_count(SliceDelta *d, Block *k, uint32_t head, uint32_t lane, Ref when, uint32_t amount);
+/* Adds what the bits of `mask` are, after the writes, when the gate and the query are on. */
+void slice_plane_read(SliceDelta *d, Block *k, uint32_t bundle, uint64_t mask, Ref when, Ref *out);
+void slice_plane_end(SliceDelta *d, Block *k, uint16_t (*slot_of)(Block *, Ref));
+void slice_plane_keep(const SliceDelta *d, Plane *plane); /* after a pass: the state becomes what was computed */
+void slice_plane_load(const SliceDelta *d, Plane *plane, uint32_t lane, const uint8_t *state);
 /* ---- slice_head.c ---- */
 bool slice_embed(Block *k, const uint8_t *level);
 bool slice_head(Block *k);

@@ -13,8 +13,16 @@ uint64_t trace_line(const TraceFile *t); /* of the last token, from 1 */
 void trace_close(TraceFile *t);
 
 /* ---- follow.c ---- */
+/* A trace that is made while it is checked: begin, next until it gives 0 (else 1: a token, as a host would feed it, the start first), end. */
+typedef struct {
+    void *ctx;
+    bool (*begin)(void *ctx, const Model *m, const Image *image, char **err); /* image NULL: nothing is loaded */
+    int (*next)(void *ctx, uint32_t *token);
+    void (*end)(void *ctx); /* also after a failed begin; another begin may follow */
+} TraceMaker;
 typedef struct {
     const char *chip, *firmware, *trace; /* firmware NULL: nothing is loaded */
+    TraceMaker *maker;                   /* instead of a trace */
     bool stats, single;                  /* single: one token at a time on the default back end */
 } FollowOptions;
 /* `tapeout check`: the whole of it, messages included. Returns the process's exit status: 0 when the model, fed the trace's tokens, says each next

@@ -3,7 +3,8 @@
 #   instructions, tokens, tokens per instruction, tokens/s, instructions/s, start-up in ms (to the first instruction), memory in MiB,
 #   and how many times faster the same ELF runs in the golden interpreter and under QEMU (its start, measured on the first program, taken off;
 #   "-" where there is no QEMU, or the program is too short to tell).
-# Then how the time depends on the size of the RAM and on how long a program has run (SCALE=0 leaves that out), and the chip's size.
+# Then many tokens at once: `check` of printf's trace on one core, `run --batch` of MACHINES (1024) times sort on all (MANY=0 leaves both out);
+# then how the time depends on the size of the RAM and on how long a program has run (SCALE=0 leaves that out), and the chip's size.
 # CPU=NAME takes another CPU of cpu-spec/ than rv32i; programs that need more than it has are left out. BACKENDS="sparse dense" gives a table
 # for each; STEPS=N stops programs after N instructions (dense without it takes hours).
 # Figures go into tests/benchmarks.md with the machine and the commit; timings are never tests.
@@ -68,6 +69,19 @@ for backend in ${BACKENDS:-sparse}; do
     awk -v s="$total_steps" -v t="$total_tokens" 'BEGIN { printf "all: %d instructions, %d tokens, %.3f tokens per instruction\n", s, t, t / s }'
 done
 sed -n '/^layers/p;/^units/p;/^nonzeros/p;/^channels/p;/^geometry/p;/^vocabulary/p' "$chip.report"
+
+if [ "${MANY:-1}" = 1 ]; then
+    "$build/tapeout" run "$chip" "$build/firmware/printf.elf" --trace "$chip.trace" >/dev/null || true
+    for _ in $(seq "${MACHINES:-1024}"); do echo "$build/firmware/sort.elf"; done >"$chip.list"
+    for _ in $(seq "$runs"); do
+        "$build/tapeout" check "$chip" "$build/firmware/printf.elf" "$chip.trace" --stats 2>"$chip.stats" || true
+        stat_of tokens_per_second "$chip.stats" >>"$chip.check"
+        "$build/tapeout" run "$chip" --batch "$chip.list" --stats >/dev/null 2>"$chip.stats" || true
+        stat_of tokens_per_second "$chip.stats" >>"$chip.batch"
+    done
+    echo "check, one core: $(median <"$chip.check") tokens/s; batch of ${MACHINES:-1024}, $(stat_of threads "$chip.stats") threads:" \
+        "$(median <"$chip.batch") tokens/s, $(stat_of bytes_per_machine "$chip.stats") bytes a machine"
+fi
 
 [ "${SCALE:-1}" = 1 ] || exit 0
 backend=sparse

@@ -1,1 +1,1 @@
-printf "a\tb\tc\n" >"$tmp/l"; "$TAPEOUT" run "$CHIP" --batch "$tmp/l"
+printf "a\tb\tc\td\n" >"$tmp/l"; "$TAPEOUT" run "$CHIP" --batch "$tmp/l"

@@ -1,19 +1,20 @@
 /* machine_random.c: random circuits compiled to chips. From random states the plan simulator and the sparse back end (some chips also the
  * dense one) must say, token by token, what the interpreter does, and must hold the same states afterwards, in every copy. The dense
  * one must have the plan's integers in all channels after every block.
+ * A batch of machines (bit planes, runtime/slice.h) must end as one machine does.
  * The proof must accept them: all but one in 200 (it searches, within a budget).
  *   machine_random [FIRST_SEED [COUNT]] */
 #include "../../backend/build.h"
 #include "../../backend/encode.h"
 #include "../../backend/prove.h"
-#include "../../runtime/runtime.h"
+#include "../../runtime/batch.h"
 #include "netlistgen.h"
 #include <sys/mman.h>
 
 enum { UNPROVED = 200, COUNT = 100, BATCH = 10, STARTS = 4, STEPS = 12 };
 
 typedef struct {
-    uint64_t seed, chips, refused, proved, layers, steps, tokens;
+    uint64_t seed, chips, refused, proved, planes, layers, steps, tokens;
 } Totals;
 
 static Totals *totals;
@@ -218,6 +219,26 @@ static void run_from(Bench *b, bool random, bool dense)
     sim_free(b->sim);
 }
 
+/* Two lanes of a batch (planes, where the chip can be planes) beside a machine of its own, from the initial state with an empty input. */
+static void batch_too(const Bench *b)
+{
+    BatchJob job[3] = {{0}}, *one = &job[2];
+    BatchReport planes, single;
+    BatchOptions o = {.max_steps = 10 * STEPS, .threads = 1};
+    char *err = NULL;
+    must(batch_run(b->model, job, 2, &o, &planes, &err), err);
+    o.single = true;
+    must(batch_run(b->model, one, 1, &o, &single, &err), err);
+    totals->planes += !*planes.why;
+    for (int i = 0; i < 2; i++) {
+        bool same = job[i].why == one->why && (one->why == STOP_STEPS || (job[i].payload == one->payload && job[i].kind == one->kind)) && job[i].steps == one->steps &&
+                    job[i].tokens == one->tokens && job[i].noutput == one->noutput && (!one->noutput || !memcmp(job[i].output, one->output, one->noutput));
+        if (!same) die("lane %d of a batch ends otherwise: %llu steps, %llu tokens, not %llu, %llu", i, (unsigned long long)job[i].steps,
+                       (unsigned long long)job[i].tokens, (unsigned long long)one->steps, (unsigned long long)one->tokens);
+    }
+    for (int i = 0; i < 3; i++) free(job[i].output);
+}
+
 static const char *target_of(uint64_t seed)
 {
     static const char *const name[] = { "native", "native64", "qwen3.5-0.8b" };
@@ -251,6 +272,7 @@ static void test_seed(uint64_t seed, bool show)
     stream.channels = b.build.plan->nchannels;
     plansim_probe(b.plan, plan_block, NULL);
     for (b.start = 0; b.start < STARTS; b.start++) run_from(&b, b.start > 0, show || (dense && b.start < 2));
+    batch_too(&b);
     model_close(b.model);
     free(b.said.data);
 }
@@ -263,8 +285,8 @@ int main(int argc, char **argv)
     if (totals == MAP_FAILED) die("out of memory");
     bool well = true;
     for (uint64_t i = 0; i < count; i += BATCH) well &= run_batch(test_seed, &totals->seed, first + i, count - i < BATCH ? count - i : BATCH, count == 1);
-    printf("%llu chips of %llu layers, %llu circuits refused; %llu steps, %llu tokens\n", (unsigned long long)totals->chips,
-           (unsigned long long)totals->layers, (unsigned long long)totals->refused, (unsigned long long)totals->steps,
+    printf("%llu chips of %llu layers (%llu as planes too), %llu circuits refused; %llu steps, %llu tokens\n", (unsigned long long)totals->chips,
+           (unsigned long long)totals->layers, (unsigned long long)totals->planes, (unsigned long long)totals->refused, (unsigned long long)totals->steps,
            (unsigned long long)totals->tokens);
     uint64_t unproved = totals->chips - totals->proved;
     return well && totals->chips && unproved <= totals->chips / UNPROVED ? 0 : 1;

@@ -1,0 +1,1 @@
+"$TAPEOUT" check "$CHIP" "$WORK/firmware/hello.elf" trace --max-steps 5
