@@ -12,7 +12,12 @@ void encode_watch(const Protocol *p, Sim *s)
     sim_watch(s, p->m->c->retire);
 }
 
-static bool needed(const Protocol *p, const Sim *s, uint32_t f) { return sim_value(s, p->fields.data[f].need); }
+/* In an inner pass the tail register stays as it is. */
+static bool needed(const Protocol *p, const Sim *s, uint32_t f)
+{
+    bool inner = p->m->c->retire && !sim_value(s, p->m->c->retire);
+    return sim_value(s, p->fields.data[f].need) && !(inner && p->fields.data[f].tail);
+}
 
 /* Bits [lo, lo + width) of what a field says; width <= 64. */
 static uint64_t said(const Protocol *p, const Sim *s, const Field *f, unsigned lo, unsigned width)

@@ -121,13 +121,12 @@ static void tail_field(Protocol *p)
     Field f = {.name = c->states.data[m->tail].name, .index = (uint32_t)(w - c->writes.data), .tail = true, .part = {next_value(c, w)}};
     w = write_of(c, (uint32_t)m->tail);
     f.width = op_at(c, f.part[0])->width;
-    f.need = w->en;
+    f.need = w->en; /* also in an inner pass, where it is not said: the loop field is needed there, and its kind that ends the pass outranks the tail */
     if (m->tail_adv) { /* silent only while it advances inside its count */
         Ref old = ir_read(c, (uint32_t)m->tail, 0, w->span), full = ir_const(c, 1, 1);
         for (unsigned i = 0; i < m->cnt_bits; i++) full = ir_and(c, full, ir_slice(c, old, m->cnt_lo + i, 1));
         f.need = ir_not(c, ir_and(c, m->tail_adv, ir_not(c, full)));
     }
-    if (c->retire) f.need = ir_and(c, f.need, c->retire);
     add_field(p, f);
 }
 
