@@ -6,7 +6,7 @@
 
 typedef struct {
     const char *input[3]; /* SPEC or CHIP, then FIRMWARE, TRACE */
-    const char *target, *dtype, *output, *backend, *trace, *after, *hf, *family, *save, *load, *batch, *signature, *out, *fault, *base, *as;
+    const char *target, *dtype, *output, *backend, *trace, *after, *hf, *family, *save, *load, *batch, *signature, *out, *fault, *base, *as, *gguf;
     uint64_t vocab, payload, max_steps, shard, first, hidden; /* 0: not given */
     bool quiet, stats, check, prompt, no_prove, netlist;
     VEC(Define) defines;

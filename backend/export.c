@@ -42,15 +42,20 @@ static void remove_stale(const Export *x)
     }
 }
 
-bool export_finish(Export *x, bool ok)
+bool export_place(Export *x, bool ok)
 {
-    if (ok) remove_stale(x);
     for (uint32_t i = 0; i < x->files.n; i++) {
         OutFile *f = &x->files.data[i];
         if (!ok) unlink(f->temp);
         else if (rename(f->temp, f->final)) ok = fail(x->err, "%s: %s", f->final, strerror(errno));
     }
     return ok;
+}
+
+bool export_finish(Export *x, bool ok)
+{
+    if (ok) remove_stale(x);
+    return export_place(x, ok);
 }
 
 bool export_json(Export *x, const char *name, json_t *o)

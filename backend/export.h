@@ -12,6 +12,8 @@ typedef struct {
 } ExportOptions;
 /* False and a malloc'd message when the chip does not fit the family or a file cannot be written; the folder then holds no new file. */
 bool export_hf(const Model *m, const ExportOptions *o, char **err);
+/* export_gguf.c: the same as one GGUF file. */
+bool export_gguf(const Model *m, const char *path, char **err);
 
 /* ---- export_family.c ---- */
 typedef enum { IN_LINEAR = 1, IN_FULL = 2, IN_ANY = 3 } LayerScope;
@@ -59,7 +61,8 @@ typedef struct {
 FILE *export_create(Export *x, const char *name); /* NULL and *err on failure */
 bool export_close(Export *x, FILE *f);            /* the last one created */
 bool export_json(Export *x, const char *name, json_t *o); /* takes the reference */
-bool export_finish(Export *x, bool ok);           /* puts everything in place, or removes it */
+bool export_place(Export *x, bool ok);            /* puts everything in place, or removes it */
+bool export_finish(Export *x, bool ok);           /* the same for a folder: an earlier export's weights go too */
 /* Adds the ids (plus `first`) after which plain generation stops: exits, faults, waiting for a byte that only the host can give. */
 void export_stops(const Model *m, uint32_t first, json_t *ids);
 
@@ -87,10 +90,20 @@ typedef struct {
 void export_add(Items *w, Item t);
 bool export_items(Items *w); /* writes them all, a row at a time */
 bool export_weights(Export *x);
+/* For other formats: room for the widest row, until row and bytes are freed; one tensor's data (false: *err or errno says why); bytes of a tensor; a hole
+ * at the end of a file made part of it. */
+void export_rows(Items *w);
+bool export_item(Items *w, const Item *t, FILE *f);
+uint64_t export_bytes(const Item *t);
+bool export_extend(FILE *f);
 /* Rows of a chip's tensors: out += what row r of the item holds, in the chip's channels. */
 bool export_stock_row(const Export *x, const Item *t, uint64_t r, float *out);
+bool export_tensor_row(const Geometry *g, const Tensor *t, uint32_t row, uint32_t (*column)(const Geometry *g, uint32_t c), float *out); /* column: NULL or where one goes */
+bool export_embed_row(const Export *x, const Item *t, uint64_t r, float *out);
+bool export_final_norm_row(const Export *x, const Item *t, uint64_t r, float *out);
 bool export_head_row(const Export *x, const Item *t, uint64_t r, float *out);
 bool export_tokens(Export *x);  /* export_tokens.c: tokenizer.json and tokenizer_config.json */
+const ChipKind *export_end(const Model *m); /* the machine's ordinary end, or NULL */
 /* The readable string of a token id, JSON-escaped without quotes; `labels` from export_labels. */
 typedef struct {
     char **label; /* [nkinds] */

@@ -64,11 +64,11 @@ static bool write_tokenizer(Export *x, const Labels *l)
     return export_close(x, f);
 }
 
-/* The machine's ordinary end: the first exit, with payload 0. */
-static const ChipKind *find_role(const Model *m, ChipRole role)
+/* The first exit; its payload 0 ends well. */
+const ChipKind *export_end(const Model *m)
 {
     for (uint32_t i = 0; i < m->nkinds; i++)
-        if (m->kind[i].role == role) return &m->kind[i];
+        if (m->kind[i].role == CHIP_EXIT) return &m->kind[i];
     return NULL;
 }
 
@@ -85,7 +85,7 @@ static void name_token(Export *x, const Labels *l, json_t *o, const char *key, u
 static bool write_config(Export *x, const Labels *l)
 {
     FILE *f = export_create(x, "tokenizer_config.json");
-    const ChipKind *end = find_role(x->m, CHIP_EXIT);
+    const ChipKind *end = export_end(x->m);
     if (!f) return false;
     json_t *o = json_pack("{s:s, s:b, s:b}", "tokenizer_class", "PreTrainedTokenizerFast", "clean_up_tokenization_spaces", 0, "add_bos_token", 0);
     name_token(x, l, o, "bos_token", x->m->start);

@@ -54,23 +54,26 @@ static bool pilot_row(const Export *x, uint32_t layer, float *out)
     return true;
 }
 
+bool export_tensor_row(const Geometry *g, const Tensor *t, uint32_t row, uint32_t (*column)(const Geometry *g, uint32_t c), float *out)
+{
+    bool any = t->fill != 0;
+    for (uint32_t i = 0; any && i < t->cols; i++) out[i] = t->fill;
+    for (uint32_t i = first_of(t, row); i < t->n && (uint32_t)t->row[i] == row; i++)
+        any = true, out[column ? column(g, (uint32_t)t->col[i]) : (uint32_t)t->col[i]] = t->value[i];
+    return any;
+}
+
 bool export_stock_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     From f = t->stock->from(&x->m->geo, (uint32_t)r);
     float add = t->stock->add == NORM_WEIGHT ? x->family->norm_add : t->stock->add;
-    const Tensor *from = &x->m->layer[t->layer].t[f.id];
-    bool any = false;
     if (f.what == FROM_PILOT) return pilot_row(x, t->layer, out);
-    if (f.what == FROM_CHIP) {
-        for (uint64_t i = 0; from->fill != 0 && i < t->cols; i++) out[i] = from->fill;
-        any = from->fill != 0;
-        for (uint32_t i = first_of(from, f.row); i < from->n && (uint32_t)from->row[i] == f.row; i++) any = true, out[from->col[i]] = from->value[i];
-    }
+    bool any = f.what == FROM_CHIP && export_tensor_row(&x->m->geo, &x->m->layer[t->layer].t[f.id], f.row, NULL, out);
     for (uint64_t i = 0; add != 0 && i < t->cols; i++) any = true, out[i] += add;
     return any;
 }
 
-static bool final_norm_row(const Export *x, const Item *t, uint64_t r, float *out)
+bool export_final_norm_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     const Tensor *n = &x->m->final_norm;
     uint32_t i = first_of(n, (uint32_t)r);
@@ -79,7 +82,7 @@ static bool final_norm_row(const Export *x, const Item *t, uint64_t r, float *ou
     return *out != 0;
 }
 
-static bool embed_row(const Export *x, const Item *t, uint64_t r, float *out)
+bool export_embed_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     (void)t;
     if (r >= x->m->end) return false;
@@ -100,7 +103,7 @@ bool export_head_row(const Export *x, const Item *t, uint64_t r, float *out)
 }
 
 /* ---- which tensors, in which file ---- */
-static uint64_t item_bytes(const Item *t) { return t->rows * t->cols * (t->half ? 2 : 4); }
+uint64_t export_bytes(const Item *t) { return t->rows * t->cols * (t->half ? 2 : 4); }
 
 void export_add(Items *w, Item t)
 {
@@ -116,7 +119,7 @@ static void list_items(Items *w)
     const Model *m = w->x->m;
     const uint64_t vocab = w->x->vocab, hidden = m->geo.hidden;
     const bool half = m->bf16;
-    export_add(w, (Item){ .half = half, .name = xfmt("model.embed_tokens.weight"), .dims = 2, .shape = { vocab, hidden }, .row = embed_row });
+    export_add(w, (Item){ .half = half, .name = xfmt("model.embed_tokens.weight"), .dims = 2, .shape = { vocab, hidden }, .row = export_embed_row });
     for (uint32_t l = 0; l < m->geo.layers; l++)
         for (unsigned i = 0; i < nfamily_tensors; i++) {
             const FamilyTensor *s = &family_tensors[i];
@@ -124,7 +127,7 @@ static void list_items(Items *w)
             s->shape(&m->geo, t.shape);
             if (s->families & w->x->family->bit && s->scope & (m->layer[l].full ? IN_FULL : IN_LINEAR)) export_add(w, t);
         }
-    export_add(w, (Item){ .half = half, .name = xfmt("model.norm.weight"), .dims = 1, .shape = { hidden }, .row = final_norm_row });
+    export_add(w, (Item){ .half = half, .name = xfmt("model.norm.weight"), .dims = 1, .shape = { hidden }, .row = export_final_norm_row });
     export_add(w, (Item){ .half = half, .name = xfmt("lm_head.weight"), .dims = 2, .shape = { vocab, hidden }, .row = export_head_row });
 }
 
@@ -133,7 +136,7 @@ static void assign_shards(Items *w)
     uint64_t limit = w->x->o->shard_bytes ? w->x->o->shard_bytes : SHARD_BYTES, used = 0;
     for (uint32_t i = 0; i < w->items.n; i++) {
         Item *t = &w->items.data[i];
-        uint64_t size = item_bytes(t);
+        uint64_t size = export_bytes(t);
         if (i && used + size > limit) w->nshards++, used = 0;
         used += size;
         t->shard = w->nshards;
@@ -158,7 +161,7 @@ static bool write_header(const Items *w, uint32_t shard, FILE *f)
         if (t->shard != shard) continue;
         json_t *shape = json_array();
         for (unsigned k = 0; k < t->dims; k++) json_array_append_new(shape, json_integer((json_int_t)t->shape[k]));
-        uint64_t end = at + item_bytes(t);
+        uint64_t end = at + export_bytes(t);
         json_object_set_new(h, t->name, json_pack("{s:s, s:o, s:[I, I]}", "dtype", t->half ? "BF16" : "F32", "shape", shape, "data_offsets",
                                                   (json_int_t)at, (json_int_t)end));
         at = end;
@@ -191,7 +194,7 @@ static bool write_row(Items *w, const Item *t, uint64_t r, FILE *f)
     return fwrite(w->bytes, 1, n, f) == n;
 }
 
-static bool write_item(Items *w, const Item *t, FILE *f)
+bool export_item(Items *w, const Item *t, FILE *f)
 {
     bool ok = true;
     for (uint64_t r = 0; ok && r < t->rows; r++) {
@@ -201,6 +204,12 @@ static bool write_item(Items *w, const Item *t, FILE *f)
     return ok;
 }
 
+bool export_extend(FILE *f)
+{
+    off_t end = ftello(f);
+    return end >= 0 && !fflush(f) && !ftruncate(fileno(f), end);
+}
+
 static bool write_shard(Items *w, uint32_t shard)
 {
     FILE *f = export_create(w->x, shard_name(w, shard));
@@ -208,12 +217,9 @@ static bool write_shard(Items *w, uint32_t shard)
     bool ok = write_header(w, shard, f);
     for (uint32_t i = 0; ok && i < w->items.n; i++) {
         const Item *t = &w->items.data[i];
-        if (t->shard == shard) ok = write_item(w, t, f);
+        if (t->shard == shard) ok = export_item(w, t, f);
     }
-    if (ok) { /* a hole at the end must count too */
-        off_t end = ftello(f);
-        ok = end >= 0 && !fflush(f) && !ftruncate(fileno(f), end);
-    }
+    ok = ok && export_extend(f);
     return ok ? export_close(w->x, f) : (fclose(f), *w->x->err || fail(w->x->err, "%s: %s", w->x->o->dir, strerror(errno)), false);
 }
 
@@ -225,7 +231,7 @@ static bool write_index(Items *w)
     for (uint32_t i = 0; i < w->items.n; i++) {
         const Item *t = &w->items.data[i];
         json_object_set_new(map, t->name, json_string(shard_name(w, t->shard)));
-        total += item_bytes(t);
+        total += export_bytes(t);
     }
     json_t *o = json_pack("{s:{s:I}, s:o}", "metadata", "total_size", (json_int_t)total, "weight_map", map);
     FILE *f = export_create(w->x, "model.safetensors.index.json");
@@ -234,16 +240,21 @@ static bool write_index(Items *w)
     return f && export_close(w->x, f);
 }
 
-bool export_items(Items *w)
+void export_rows(Items *w)
 {
     uint64_t widest = 1;
-    assign_shards(w);
     for (uint32_t i = 0; i < w->items.n; i++)
         if (w->items.data[i].cols > widest) widest = w->items.data[i].cols;
     w->row = xrealloc(NULL, widest * sizeof *w->row);
     w->bytes = xrealloc(NULL, widest * 4);
     memset(w->row, 0, widest * sizeof *w->row);
+}
+
+bool export_items(Items *w)
+{
     bool ok = true;
+    assign_shards(w);
+    export_rows(w);
     for (uint32_t i = 0; ok && i < w->nshards; i++) ok = write_shard(w, i);
     ok = ok && write_index(w);
     free(w->row);

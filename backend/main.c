@@ -15,7 +15,7 @@ typedef struct {
 } Option;
 
 /* The order of the bits in Command.options. */
-enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_NETLIST, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_BATCH, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_BASE, O_HIDDEN, O_AS, O_FIRST, O_COUNT };
+enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_NETLIST, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_BATCH, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_BASE, O_HIDDEN, O_AS, O_FIRST, O_GGUF, O_COUNT };
 #define AT(field) offsetof(Args, field)
 static const Option options[O_COUNT] = {
     [O_TARGET] = { "-t", "--target", "TARGET", OPT_TEXT, AT(target), "shape of the model (default native; `tapeout targets` lists them)" },
@@ -32,7 +32,7 @@ static const Option options[O_COUNT] = {
     [O_CHECK] = { NULL, "--check", NULL, OPT_FLAG, AT(check), "run the netlist beside the chip and compare every token" },
     [O_STATS] = { NULL, "--stats", NULL, OPT_FLAG, AT(stats), "counts and speed, to stderr" },
     [O_AFTER] = { NULL, "--after", "tree|netlist|optimized|plan", OPT_TEXT, AT(after), "which level to print (required)" },
-    [O_HF] = { NULL, "--hf", "DIR", OPT_TEXT, AT(hf), "a folder that stock transformers load (required)" },
+    [O_HF] = { NULL, "--hf", "DIR", OPT_TEXT, AT(hf), "a folder that stock transformers load" },
     [O_FAMILY] = { NULL, "--family", "NAME", OPT_TEXT, AT(family), "qwen3_5 (default), qwen3_next, qwen3_5_moe or olmo_hybrid" },
     [O_SHARD] = { NULL, "--shard", "BYTES", OPT_NUMBER, AT(shard), "size of a weight file at most (default 5 GB)" },
     [O_SAVE] = { NULL, "--save-state", "FILE", OPT_TEXT, AT(save), "what the chip has in mind when the run stops" },
@@ -45,6 +45,7 @@ static const Option options[O_COUNT] = {
     [O_PROMPT] = { NULL, "--prompt", NULL, OPT_FLAG, AT(prompt), "load the program through tokens, as in a stock model" },
     [O_BASE] = { NULL, "--base", "DIR", OPT_TEXT, AT(base), "for `graft`: the shape and the type of the model in this folder, with room beside it" },
     [O_HIDDEN] = { NULL, "--hidden", "N", OPT_NUMBER, AT(hidden), "with --base: hidden size of both together (default: the smallest; 4 times the base's rounds nothing)" },
+    [O_GGUF] = { NULL, "--gguf", "FILE", OPT_TEXT, AT(gguf), "a file that llama.cpp loads (a chip of target native64)" },
     [O_AS] = { NULL, "--as", "TOKEN", OPT_TEXT, AT(as), "the base model reads chip tokens as this one of its own (default: its end of text)" },
     [O_FIRST] = { NULL, "--first", "N", OPT_NUMBER, AT(first), "the id of the chip's token 0 (in a grafted model: its vocabulary before)" },
 };
@@ -70,7 +71,7 @@ static const CommandRow commands[] = {
     { "prompt", cmd_prompt, 1, 2, "CHIP [FIRMWARE.elf]", "the tokens that load a program; a stock model's answer to them is the run", O(FIRST) },
     { "check", cmd_check, 1, 3, "CHIP [FIRMWARE.elf] [TRACE]", "check that a chip says what a token trace, or its own netlist, says",
       O(NETLIST) | O(STEPS) | O(BACKEND) | O(STATS) },
-    { "export", cmd_export, 1, 1, "CHIP", "a stock checkpoint: config, weights, tokenizer", O(HF) | O(FAMILY) | O(SHARD) },
+    { "export", cmd_export, 1, 1, "CHIP", "a stock checkpoint: config, weights, tokenizer", O(HF) | O(FAMILY) | O(SHARD) | O(GGUF) },
     { "conform", cmd_conform, 0, 0, "", "a kit that tells whether another runtime computes exactly, and what it does wrong", O(OUT) },
     { "graft", cmd_graft, 2, 2, "BASE CHIP", "a stock checkpoint of the chip's layers in front of a Qwen3.5 base model", O(OUTPUT) | O(AS) | O(SHARD) | O(QUIET) },
     { "targets", cmd_targets, 0, 0, "", "the model shapes that `build` knows", 0 },

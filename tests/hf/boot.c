@@ -1,5 +1,5 @@
-/* boot.c: a C program small enough for 4 KiB of memory: primes, a sum kept in memory, a line of text.
- * build: -Wl,--defsym=__ram_size=4K */
+/* boot.c: a C program for 4 KiB of memory that works for more than 2,000 tokens: primes, kept in memory, and a line of text.
+ * build: -Wl,--defsym=__ram_size=4K -ffunction-sections -Wl,--gc-sections */
 #include "io.h"
 
 static uint32_t prime[16];
@@ -18,6 +18,6 @@ int main(void)
         }
         if (i == n) prime[n++] = k, sum += k;
     }
-    put_value("sum of 16 primes", sum);
+    put_char((char)('0' + sum % 8));
     return 42;
 }

@@ -1,11 +1,17 @@
 """Parity with the stock package: every token and the recurrent state, in every way that a prompt can be fed.
 
-usage: parity.py [--tokens N] [NAME...]    names of MACHINES, or graft; default all; N tokens of cached decode (default 2000)
+usage: parity.py [--tokens N] [--jobs N] [NAME...]    names of MACHINES, readme, graft or gguf; default all; N tokens of each run (default 2000)
+
+A name is a process of its own; `jobs` of them (default 2) run at once, on one thread each.
 """
 import argparse
+import concurrent.futures
 import os
+import re
 import shutil
+import subprocess
 import sys
+import time
 
 import torch
 from transformers import AutoTokenizer
@@ -19,6 +25,7 @@ CPU = ("cpu-spec/rv32i.ckt", "-D", "RAM=4KiB", "--vocab", "16384")
 MACHINES = {
     "mix": ("tests/hf/mix.ckt", "--vocab", "4096"),
     "mix-bf16": ("tests/hf/mix.ckt", "--vocab", "4096", "--dtype", "bf16"),
+    "mix-0.8b": ("tests/hf/mix.ckt", "--vocab", "4096", "-t", "qwen3.5-0.8b"),
     "subleq": ("tests/machines/subleq.ckt",),
     "cpu": CPU,
     "cpu-bf16": CPU + ("--dtype", "bf16"),
@@ -32,9 +39,10 @@ def check(name, what, ok, detail=""):
     print(f"{'pass' if ok else 'FAIL'} {name}: {what} {detail}", flush=True)
 
 
-def firmware(name):
-    run(os.path.join(ROOT, "firmware", "build.sh"), path("firmware"), os.path.join(HERE, name + ".c"))
-    return path(f"firmware/{name}.elf")
+def firmware(name, user):
+    """In a folder of the test's own: another one may be building too."""
+    run(os.path.join(ROOT, "firmware", "build.sh"), path(f"firmware-{user}"), os.path.join(HERE, name + ".c"))
+    return path(f"firmware-{user}/{name}.elf")
 
 
 def first_difference(a, b):
@@ -60,13 +68,18 @@ def in_pieces(model, all_tokens, size):
     return said, cache
 
 
-def decode(name, model, prompt, ours):
+UNEVEN = (1, 2, 63, 64, 65, 7, 190, 3)
+
+
+def decode(name, model, prompt, ours, ways):
     """Cached decode against our run, the state against the same tokens in one piece and in uneven pieces."""
     with Clock(f"{len(ours)} tokens of cached decode"):
         theirs, cache = stepwise(model, prompt, len(ours))
     check(name, f"{len(ours)} tokens of cached decode are ours", theirs == ours, f"(first difference {first_difference(theirs, ours)})" if theirs != ours else "")
     fed = prompt + ours[:-1]
-    for what, size in (("in one piece", lambda i: len(fed)), ("in uneven pieces", lambda i: (1, 2, 63, 64, 65, 7, 190, 3)[i % 8])):
+    for what, size in (("in one piece", lambda i: len(fed)), ("in uneven pieces", lambda i: UNEVEN[i % len(UNEVEN)])):
+        if what not in ways:
+            continue
         with Clock(f"{len(fed)} tokens {what}"):
             said, other = in_pieces(model, fed, size)
         said = said[len(prompt) - 1 :]
@@ -82,11 +95,11 @@ def moves(name, chip, model, prompt, ours, cache, elf):
         return
     steps, at = half
     state, back = path(name + ".state"), path(name + "-back.state")
+    alone = new_cache(model)
+    feed(model, alone, prompt + ours[: at - 1])
     for backend in ("dense", "sparse"):
         chip.trace(elf, steps=steps, backend=backend, more=("--prompt", "--save-state", state))
         theirs, token = tapeout_state.read(state, model.config, model.dtype, positions=len(prompt) + at - 1)
-        alone = new_cache(model)
-        feed(model, alone, prompt + ours[: at - 1])
         check(name, f"the state of our {backend} back end after {at} tokens is theirs, bit for bit", token == ours[at - 1] and tapeout_state.same(alone, theirs, conv=backend == "dense"))
         moved = []
         while len(moved) < there:
@@ -99,16 +112,41 @@ def moves(name, chip, model, prompt, ours, cache, elf):
         check(name, f"{len(rest)} tokens in our {backend} back end from theirs", len(rest) > 0 and rest == ours[at + there :][: len(rest)])
 
 
-def batch(name, model, runs):
-    """Different prompts at once, padded on the left as the tokenizer of the export does."""
-    pad, count = model.config.pad_token_id, min(len(ours) for _, ours in runs)
-    longest = max(len(p) for p, _ in runs)
-    ids = torch.tensor([[pad] * (longest - len(p)) + p for p, _ in runs])
-    mask = torch.tensor([[0] * (longest - len(p)) + [1] * len(p) for p, _ in runs])
+def left_padded(model, rows):
+    pad, longest = model.config.pad_token_id, max(map(len, rows))
+    ids = torch.tensor([[pad] * (longest - len(r)) + r for r in rows])
+    return ids, torch.tensor([[0] * (longest - len(r)) + [1] * len(r) for r in rows])
+
+
+def batch(name, model, runs, count):
+    """Different prompts at once, padded on the left as the tokenizer of the export does; a row that ends is padded on the right."""
+    ids, mask = left_padded(model, [p for p, _ in runs])
     with Clock(f"batch of {len(runs)}, {count} tokens"):
-        out = model.generate(ids, attention_mask=mask, max_new_tokens=count)[:, longest:].tolist()
+        out = model.generate(ids, attention_mask=mask, max_new_tokens=count)[:, ids.shape[1] :].tolist()
     for i, (_, ours) in enumerate(runs):
-        check(name, f"batch of {len(runs)}, row {i}: {count} tokens are ours", out[i][:count] == ours[:count], f"(first difference {first_difference(out[i], ours[:count])})")
+        n = min(count, len(ours))
+        check(name, f"batch of {len(runs)}, row {i}: {n} tokens are ours", out[i][:n] == ours[:n], f"(first difference {first_difference(out[i], ours[:n])})")
+
+
+def batch_in_pieces(name, model, runs, cache_of_first):
+    """The same with everything given, in uneven pieces: what is said after each token, and the state of each row; the first row is the longest."""
+    width, pad = len(runs[0][1]), model.config.pad_token_id
+    starts, mask = left_padded(model, [p for p, _ in runs])
+    ids = torch.cat([starts, torch.tensor([ours + [pad] * (width - len(ours)) for _, ours in runs])], 1)[:, :-1]
+    mask = torch.cat([mask, torch.ones(len(runs), width - 1, dtype=mask.dtype)], 1)
+    cache, said, at = new_cache(model), [], 0
+    with Clock(f"batch of {len(runs)}, {ids.shape[1]} tokens in uneven pieces"):
+        while at < ids.shape[1]:
+            size = UNEVEN[-1 - len(said) % len(UNEVEN)]
+            said.append(feed(model, cache, ids[:, at : at + size], mask[:, : at + size]))
+            at += size
+    said, theirs = torch.cat(said, 1)[:, starts.shape[1] - 1 :].tolist(), recurrent(cache)
+    for i, (prompt, ours) in enumerate(runs):
+        check(name, f"batch of {len(runs)} in uneven pieces, row {i}: {len(ours)} tokens are ours", said[i][: len(ours)] == ours)
+        mine = cache_of_first
+        if i:  # of the padding behind its end only the first tokens write: what the convolution still holds
+            feed(model, mine := new_cache(model), prompt + ours + [pad] * 3)
+        check(name, f"batch of {len(runs)} in uneven pieces, row {i}: its state is that of the row alone", all(torch.equal(s[0], theirs[k][i]) for k, s in recurrent(mine).items()))
 
 
 def tokenizer(name, folder, chip, prompt):
@@ -118,24 +156,24 @@ def tokenizer(name, folder, chip, prompt):
 
 
 def one(name, count):
-    print(f"== {name}", flush=True)
-    elf = firmware("boot") if name.startswith("cpu") else None
+    elf = firmware("boot", name) if name.startswith("cpu") else None
     chip = Chip(name, *MACHINES[name])
     with Clock("export"):
         folder = chip.export()
     weights = os.path.join(folder, "model.safetensors")
     print(f"  {os.path.getsize(weights) / 1e6:.0f} MB of weights, {os.stat(weights).st_blocks * 512 / 1e6:.0f} MB on disk")
     prompt = chip.prompt(elf)
-    ours, done = chip.trace(elf, steps=count)
+    ours, done = chip.trace(elf, steps=count, more=("--check", "--stats"))
     ours = ours[:count]
-    dense, _ = chip.trace(elf, steps=max(1, min(200, count // 8)), backend="dense")
-    check(name, f"our dense executor, {min(len(dense), len(ours))} tokens", dense[: len(ours)] == ours[: len(dense)])
+    check(name, f"our sparse executor and the interpreter, {len(ours)} tokens", b"mismatches: 0\n" in done.stderr)
+    dense, _ = chip.trace(elf, steps=count, backend="dense")
+    check(name, f"our dense executor, {len(ours)} tokens", dense[: len(ours)] == ours)
     tokenizer(name, folder, chip, prompt)
     model = load(folder)
     check(name, "loads without a missing, unexpected or converted tensor", model.dtype == chip.dtype)
-    cache = decode(name, model, prompt, ours)
+    cache = decode(name, model, prompt, ours, ("in one piece",) if name == "cpu-bf16" else ("in one piece", "in uneven pieces"))
     moves(name, chip, model, prompt, ours, cache, elf)
-    return chip, model, prompt, ours, elf
+    return chip, model, prompt, ours, elf, cache
 
 
 def families(chip, prompt, ours, count, decoded=200):
@@ -152,40 +190,112 @@ def families(chip, prompt, ours, count, decoded=200):
         shutil.rmtree(folder)
 
 
-def example(name, chip, folder):
-    """The README's example, as it stands there."""
-    prompt = path("hello.prompt")
-    with open(prompt, "w") as f:
-        f.writelines(f"{t}\n" for t in chip.prompt(firmware("hello")))
-    with Clock("example.py"):
-        done = run(sys.executable, os.path.join(HERE, "example.py"), folder, prompt)
-    check(name, "example.py boots a C program", done.stdout == b"Hello from C!\n", done.stdout)
+def readme(count):
+    """The README's example, as it stands there: its shell block, in a folder that looks like this one, with its Python block as the file it names."""
+    text = open(os.path.join(ROOT, "README.md")).read().split("## In stock software", 1)[1]
+    shell, python = (re.search(f"```{kind}\\n(.*?)```", text, re.S)[1] for kind in ("sh", "python"))
+    place = path("readme")
+    shutil.rmtree(place, ignore_errors=True)
+    os.makedirs(os.path.join(place, "build"))
+    for name in ("firmware", "cpu-spec", "tests"):
+        os.symlink(os.path.join(ROOT, name), os.path.join(place, name))
+    os.symlink(TAPEOUT, os.path.join(place, "build", "tapeout"))
+    with open(os.path.join(place, "boot.py"), "w") as f:
+        f.write(python)
+    with Clock("the README's example"):
+        done = subprocess.run(["bash", "-e", "-c", shell], cwd=place, capture_output=True, env=os.environ | {"PATH": os.path.dirname(sys.executable) + ":" + os.environ["PATH"]})
+    check("readme", f"{len(python.splitlines())} lines of Python boot a C program", done.returncode == 0 and done.stdout.endswith(b"Hello from C!\n"), done.stdout or done.stderr[-2000:])
+
+
+def gguf(count):
+    """llama.cpp: the conformance kit, a machine that runs for ever, and a C program on the CPU, in float32 and bfloat16."""
+    import llama_cpp
+
+    kit = path("kit")
+    run(TAPEOUT, "conform", "--out", kit)
+    ids = lambda name: [int(line) for line in open(os.path.join(kit, name))]
+    cases = [("the kit", os.path.join(kit, "conform.chip"), ids("prompt.txt"), ids("expected.txt"))]
+    for dtype in ("f32", "bf16"):
+        chip = Chip(f"gguf-mix-{dtype}", *MACHINES["mix"], "-t", "native64", "--dtype", dtype)
+        cases.append((f"mix in {dtype}", chip.file, chip.prompt(), chip.trace(steps=count)[0][:count]))
+    for what, chip, prompt, ours in cases:
+        run(TAPEOUT, "export", chip, "--gguf", path("chip.gguf"))
+        engine = llama_cpp.Engine(path("chip.gguf"))
+        fed = prompt + ours[:-1]
+        for size in (512, 70, 1):
+            said = engine.in_pieces(fed, size)[len(prompt) - 1 :]
+            check("gguf", f"{what}, in pieces of {size}: {len(ours)} tokens are ours", said == ours, f"(first difference {first_difference(said, ours)})" if said != ours else "")
+        text = engine.text(ours[:20])
+        check("gguf", f"{what}: the tokenizer reads what it writes", engine.vocab.tokenize(text, False, True) == ours[:20], text[:60])
+    elf = firmware("hello", "gguf")
+    for dtype in ("f32", "bf16"):
+        chip = Chip(f"gguf-cpu-{dtype}", *CPU, "-t", "native64", "--dtype", dtype)
+        run(TAPEOUT, "export", chip.file, "--gguf", path("chip.gguf"))
+        with Clock(f"a C program in llama.cpp, {dtype}"):
+            said = llama_cpp.console(llama_cpp.Engine(path("chip.gguf")), chip.prompt(elf))
+        check("gguf", f"the CPU in {dtype} boots a C program", said == b"Hello from C!\n", said)
+    os.unlink(path("chip.gguf"))
+
+
+def machine(name, count):
+    count = min(count, 300) if name == "mix-0.8b" else count  # a third of a second each
+    chip, model, prompt, ours, elf, cache = one(name, count)
+    if name.startswith("cpu"):
+        hello = firmware("hello", name)
+        runs = [(prompt, ours), (chip.prompt(hello), chip.trace(hello)[0])]
+        batch(name, model, runs, min(count, 300 if name == "cpu" else 60))
+        batch_in_pieces(name, model, runs, cache)
+    if name in ("mix", "cpu"):
+        families(chip, prompt, ours, count, decoded=200 if name == "mix" else 64)
+    if name.startswith("mix"):
+        others = [prompt[:2] + prompt[-3:], prompt[:8] + prompt[-3:]]  # files of which less is set
+        batch(name, model, [(prompt, ours[:100])] + [(p, stepwise(model, p, 100)[0]) for p in others], 100)
+
+
+def alone(name, count):
+    """In this process. Returns the exit status."""
+    print(f"== {name}", flush=True)
+    if name == "graft":
+        graft.main(check)
+    elif name in MACHINES:
+        machine(name, count)
+    else:
+        {"readme": readme, "gguf": gguf}[name](count)
+    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
+    return not all(results)
+
+
+def apart(name, count):
+    """In a process of its own: (passed, failed) after its output has been printed; one that dies has failed once more."""
+    began = time.time()
+    done = subprocess.run([sys.executable, "-u", __file__, "--tokens", str(count), "--alone", name], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
+    counted = re.search(r"^(\d+) passed, (\d+) failed\n\Z", done.stdout, re.M)
+    quiet = [line for line in done.stdout[: counted.start() if counted else None].splitlines() if "Loading weights" not in line and "[transformers]" not in line]
+    print("\n".join(quiet) + f"\n  {name}: {time.time() - began:.0f} s in all", flush=True)
+    if counted:
+        return int(counted[1]), int(counted[2])
+    print(f"FAIL {name}: ended with status {done.returncode}", flush=True)
+    return len(re.findall("^pass ", done.stdout, re.M)), 1 + len(re.findall("^FAIL ", done.stdout, re.M))
 
 
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--tokens", type=int, default=2000)
+    args.add_argument("--jobs", type=int, default=2)
+    args.add_argument("--alone", action="store_true")
     args.add_argument("names", nargs="*")
     args = args.parse_args()
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    for name in args.names or [*MACHINES, "graft"]:
-        if name == "graft":
-            graft.main(check)
-            continue
-        chip, model, prompt, ours, elf = one(name, args.tokens)
-        if name == "cpu":
-            example(name, chip, path(name))
-            hello = firmware("hello")
-            other = chip.prompt(hello), chip.trace(hello)[0]
-            batch(name, model, [(prompt, ours[:100]), other])
-        if name in ("mix", "cpu"):
-            families(chip, prompt, ours, args.tokens, decoded=200 if name == "mix" else 64)
-        if name == "mix":
-            short = prompt[:2] + prompt[-3:]  # a file of which one row is set
-            alone, _ = stepwise(model, short, 100)
-            batch(name, model, [(prompt, ours[:100]), (short, alone), (prompt[:8] + prompt[-3:], stepwise(model, prompt[:8] + prompt[-3:], 100)[0])])
-    print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
-    sys.exit(not all(results))
+    if args.alone:
+        sys.exit(alone(args.names[0], args.tokens))
+    names = args.names or ["cpu-bf16", "cpu", "mix-bf16", "mix-0.8b", "gguf", "graft", "readme", "mix", "subleq"]  # the longest first
+    began = time.time()
+    with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
+        counts = list(pool.map(lambda name: apart(name, args.tokens), names))
+    passed, failed = map(sum, zip(*counts))
+    print(f"{time.time() - began:.0f} s")
+    print(f"{passed} passed, {failed} failed")
+    sys.exit(failed > 0)
 
 
 if __name__ == "__main__":
