@@ -6,7 +6,7 @@
 int cmd_export(const Args *a)
 {
     char *err = NULL;
-    ExportOptions o = { a->hf, a->family, a->shard };
+    ExportOptions o = { a->hf, a->family, a->shard, stdout };
     if (!a->hf && !a->gguf) return usage_error("export: --hf DIR or --gguf FILE is missing: what to export to");
     if (a->family && !family_find(a->family)) {
         usage_error("unknown family \"%s\"; there are:", a->family);

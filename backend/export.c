@@ -143,10 +143,24 @@ static const Family *chip_family(const Export *x)
     return NULL;
 }
 
+/* A vocabulary costs two rows of the hidden size per token, whether a program says it or not. */
+static void say_size(const Export *x)
+{
+    const Geometry *g = &x->m->geo;
+    const double each = x->m->bf16 ? 2e-9 : 4e-9, rows = 2.0 * each * g->vocab * g->hidden;
+    double layers = 0;
+    for (uint32_t l = 0; l < g->layers; l++)
+        for (unsigned i = 0; i < T_COUNT; i++) layers += each * x->m->layer[l].t[i].rows * x->m->layer[l].t[i].cols;
+    fprintf(x->o->report, "%s: %.2f GB: layers %.2f, embedding and head %.2f\n", x->o->dir, layers + rows, layers, rows);
+    if (rows > 4) fputs("a chip built with --vocab 16384 (or 65536) has less of both; its prompts are longer\n", x->o->report);
+}
+
 bool export_hf(const Model *m, const ExportOptions *o, char **err)
 {
     Export x = { .m = m, .o = o, .vocab = m->geo.vocab, .pad = m->end, .err = err };
     if (!(x.family = chip_family(&x))) return false;
     if (mkdir(o->dir, 0777) && errno != EEXIST) return fail(err, "%s: %s", o->dir, strerror(errno));
-    return export_finish(&x, write_config(&x) && write_generation(&x) && export_tokens(&x) && export_weights(&x));
+    bool ok = export_finish(&x, write_config(&x) && write_generation(&x) && export_tokens(&x) && export_weights(&x));
+    if (ok && o->report) say_size(&x);
+    return ok;
 }

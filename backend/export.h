@@ -9,6 +9,7 @@ typedef struct {
     const char *dir;
     const char *family;   /* NULL: the chip's own */
     uint64_t shard_bytes; /* 0: 5 GB */
+    FILE *report;         /* where the size is said; NULL: nowhere */
 } ExportOptions;
 /* False and a malloc'd message when the chip does not fit the family or a file cannot be written; the folder then holds no new file. */
 bool export_hf(const Model *m, const ExportOptions *o, char **err);

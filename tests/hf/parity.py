@@ -1,6 +1,6 @@
 """Parity with the stock package: every token and the recurrent state, in every way that a prompt can be fed.
 
-usage: parity.py [--tokens N] [--jobs N] [NAME...]    names of MACHINES, readme, graft or gguf; default all; N tokens of each run (default 2000)
+usage: parity.py [--tokens N] [--jobs N] [NAME...]    names of MACHINES, readme, graft or gguf; default all; N tokens of each run (TOKENS or 2000)
 
 A name is a process of its own; `jobs` of them (default 2) run at once, on one thread each.
 """
@@ -280,7 +280,7 @@ def apart(name, count):
 
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("--tokens", type=int, default=2000)
+    args.add_argument("--tokens", type=int, default=int(os.environ.get("TOKENS", "2000")))
     args.add_argument("--jobs", type=int, default=2)
     args.add_argument("--alone", action="store_true")
     args.add_argument("names", nargs="*")
