@@ -5,7 +5,8 @@
 cmp "$tmp/count.gguf" "$tmp/again.gguf" || exit 1
 [ "$(head -c 8 "$tmp/count.gguf" | od -An -tx1 | tr -d ' ')" = 4747554603000000 ] || { echo "no GGUF 3"; exit 1; }
 tensors=$(od -An -td8 -j8 -N8 "$tmp/count.gguf" | tr -d ' ')
-layers=$(grep -c . <<<"$("$TAPEOUT" export "$tmp/count.chip" --hf "$tmp/hf" && grep -E '"(linear|full)_attention"' "$tmp/hf/config.json")")
+"$TAPEOUT" export "$tmp/count.chip" --hf "$tmp/hf" >"$tmp/o" || exit 1
+layers=$(grep -cE '"(linear|full)_attention"' "$tmp/hf/config.json")
 [ "$tensors" = $((3 + 14 * (layers - 1) + 11)) ] || { echo "$tensors tensors for $layers layers"; exit 1; }
 [ $(($(stat -c %s "$tmp/count.gguf") % 32)) = 0 ] || { echo "not padded"; exit 1; }
 for name in token_embd.weight output.weight blk.0.ssm_a blk.$((layers - 1)).attn_output.weight tokenizer.ggml.tokens qwen35.ssm.state_size; do
