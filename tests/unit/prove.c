@@ -394,6 +394,40 @@ static void named_mutations(Model *m)
     restore(&m->embed_kind);
 }
 
+/* ---- ranks ---- */
+
+/* The one weight of the kind's row that is no bias; NONE: it has none, or several. */
+enum { NONE = UINT32_MAX };
+static uint32_t kind_weight(const Model *m, uint32_t k)
+{
+    uint32_t at = NONE;
+    for (uint32_t i = 0; i < m->head_kind.n; i++)
+        if ((uint32_t)m->head_kind.row[i] == k && !is_bias(m, &m->head_kind, i)) {
+            if (at != NONE) return NONE;
+            at = i;
+        }
+    return at;
+}
+
+/* Two kinds get one score: refused, unless they are never on together, and then the bands hold. */
+static void equal_ranks(Model *m)
+{
+    uint32_t tried = 0, turned = 0;
+    for (uint32_t k = 0; k + 1 < m->nkinds; k++) {
+        uint32_t a = kind_weight(m, k), b = kind_weight(m, k + 1);
+        if (a == NONE || b == NONE || m->kind[k].width != m->kind[k + 1].width || m->head_kind.value[a] * m->head_kind.value[b] <= 0) continue;
+        float *v = thaw(&m->head_kind);
+        Proof p;
+        v[a] = v[b];
+        tried++;
+        if (!proved(m, &p, true)) turned++;
+        else check_bands(m, &p, 20);
+        proof_free(&p);
+        restore(&m->head_kind);
+    }
+    CHECK(!tried || turned, "equal scores of two kinds: never refused");
+}
+
 /* ---- all ---- */
 static void check_chip(Model *m, uint32_t tokens)
 {
@@ -412,7 +446,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         uint32_t ulps;
-    } machines[] = {{"count", 1000}, {"upper", 12}, {"subleq", 6}, {"fibonacci", 6}, {"stack", 0}};
+        bool mutations;
+    } machines[] = {{"count", 1000, true}, {"upper", 12, true}, {"subleq", 6, true}, {"fibonacci", 6, true}, {"stack", 0, false}, {"gcd", 0, false}, {"bf", 0, true}};
     for (int i = 1; i < argc; i++) {
         Model *m = open_chip(subject = argv[i]);
         check_chip(m, 200);
@@ -429,7 +464,7 @@ int main(int argc, char **argv)
             Model *m = compile(xfmt("tests/machines/%s.ckt", machines[i].name), bf16 ? "qwen3.5-4b" : "native", bf16);
             subject = xfmt("%s, %s", machines[i].name, bf16 ? "bfloat16" : "float32");
             check_chip(m, bf16 ? 100 : 400);
-            if (machines[i].ulps) named_mutations(m);
+            if (machines[i].mutations) named_mutations(m), equal_ranks(m);
             if (machines[i].ulps && !bf16) all_ulps(m, machines[i].ulps);
             model_close(m);
         }
