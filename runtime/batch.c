@@ -102,6 +102,7 @@ static void finish(Worker *w, uint32_t lane, Stop why, const ChipKind *k, uint64
     j->payload = payload;
     j->steps = steps_of(w, lane);
     j->tokens = w->pass - l->begun - l->dropped;
+    if (w->b->o->ended) slice_save_lane(w->s, lane, w->state + lane * w->stride);
     if (w->b->o->ended) w->b->o->ended(w->b->o->ctx, l->job, w->state + lane * w->stride, slice_bytes(w->s));
     l->job = NO_JOB;
     set_bit(slice_active(w->s), lane, false);

@@ -27,6 +27,7 @@ typedef struct {
     void (*ended)(void *ctx, uint32_t job, const uint8_t *state, size_t bytes);
     void (*said)(void *ctx, uint32_t job, uint32_t token);
     void *ctx;
+    bool cells; /* for tests, on a device: state of one row is in memory, too, not in planes (slice_planes.c) */
 } BatchOptions;
 
 typedef struct {

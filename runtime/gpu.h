@@ -60,8 +60,9 @@ typedef struct {
 } GpuPast;
 
 typedef struct {
-    uint32_t wave, nwaves, check, nchecks, past, npast;
-    uint32_t cells; /* GPU_NONE: none after this stage */
+    uint32_t wave, nwaves, check, nchecks;
+    uint32_t keep, nkeep, past, npast; /* GpuPasts: state that is planes, which then becomes what was computed; earlier tokens */
+    uint32_t cells; /* GPU_NONE: none of the three after this stage */
 } GpuStage;
 
 enum { GPU_TRACE, GPU_OUTPUT, GPU_TAKE, GPU_STOP, GPU_ROLE = 15, GPU_LAST = 16 }; /* what a lane does with a token of a kind; a step's last */
@@ -75,10 +76,10 @@ typedef struct {
     uint32_t state_words; /* of a machine */
     uint32_t nkinds, kind_bits, token_bits, special, retired;
     uint32_t begun;       /* place in Gpu.pasts: the planes that tell how old a lane is, one chain */
-    uint32_t has_input;
-    uint64_t start, end_of_input; /* token words: kind | payload << kind_bits */
+    uint32_t has_input, input, input_bits; /* the kind of what is fed to who asks, and its payload's bits */
+    uint64_t start;       /* token word: kind | payload << kind_bits */
     size_t bytes;         /* of this and all arrays: they lie behind it */
-    uint32_t nop, nstage, ncells, nselect, nitem, ncount, npasts, nslot, ntable, nouts, ncheck; /* lengths of: */
+    uint32_t nop, nstage, ncells, nselect, nitem, ncount, npasts, nslot, ntable, nouts, ncheck, nhome; /* lengths of: */
     /* By wave, wave_ops of each. 3 inputs: 14 bits each for the destination (least) and the inputs, 8 for the table, whose bit i is the result where the
      * inputs, the first least, say i. 6 inputs: three words: destination and 3 inputs, 16 bits each; 3 inputs; table. All ones: nothing to do. */
     const uint64_t *op;
@@ -92,6 +93,7 @@ typedef struct {
     const uint32_t *table;
     const uint16_t *outs;  /* [nouts][2] */
     const uint16_t *check; /* slots that must be 0 in active lanes */
+    const uint32_t *home;  /* [nhome][2] planes that are state, and the bits of a machine's state that stand for them */
     const uint16_t *token_in, *token_out; /* [token_bits] */
     const uint8_t *kind;   /* [nkinds] GPU_TRACE ... | GPU_LAST */
 } Gpu;
@@ -102,6 +104,8 @@ typedef struct {
     uint32_t stop, noutput;       /* GPU_RUNNING ...; bytes in its output since the last launch */
     uint32_t load;                /* the image to begin with, or GPU_NONE */
     uint16_t feed, drop;          /* drop: what comes out for the first token is dropped, and an input fed */
+    uint64_t input;               /* place of its input in GpuRun.input */
+    uint32_t ninput, fed;         /* bytes of it; fed already */
 } GpuLane;
 
 enum { GPU_FINE, GPU_FULL, GPU_TWICE };
@@ -124,6 +128,7 @@ typedef struct {
     uint32_t *planes;      /* [blocks][kept][W] */
     uint32_t *state;       /* [blocks][W][state_words][lanes] */
     const uint32_t *image; /* [images][state_words] */
+    const uint8_t *input;
     GpuLane *lane;         /* [blocks][W * lanes] */
     GpuBlock *block;       /* [blocks] */
     uint32_t *mask;        /* [blocks][2][W] lanes that have taken an input; whose next token is dropped. Active lanes are those that run. */

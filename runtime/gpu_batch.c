@@ -14,6 +14,8 @@ typedef struct {
     uint32_t *job;  /* [lanes] or IDLE */
     size_t *room;   /* [lanes] of the job's output */
     uint32_t *image; /* [jobs] */
+    uint64_t *input; /* [jobs] places in: */
+    VEC(uint8_t) inputs; /* all inputs, one behind the other */
     uint32_t busy, lanes;
     uint8_t *state; /* scratch for a lane's */
 } GpuBatch;
@@ -43,18 +45,33 @@ static bool find_images(GpuBatch *g)
     return true;
 }
 
+/* Machines may share an input: those that follow each other do here, too. */
+static void join_inputs(GpuBatch *g)
+{
+    const Batch *b = g->b;
+    g->input = calloc(b->n, sizeof *g->input);
+    if (!g->input) die("out of memory");
+    for (uint32_t i = 0; i < b->n; i++) {
+        const BatchJob *j = &b->job[i];
+        bool same = i && b->job[i - 1].input == j->input && b->job[i - 1].ninput == j->ninput;
+        g->input[i] = same ? g->input[i - 1] : g->inputs.n;
+        for (size_t k = 0; !same && k < j->ninput; k++) vec_push(&g->inputs, j->input[k]);
+    }
+}
+
 static bool open_device(GpuBatch *g)
 {
     Batch *b = g->b;
     char *why = NULL;
-    if (!(g->s = slice_open(b->m, false, &why))) {
+    if (!(g->s = slice_open(b->m, b->o->cells, &why))) {
         give_up(g, why);
         free(why);
         return false;
     }
     if (!find_images(g)) return false;
+    join_inputs(g);
     uint32_t most = b->o->lanes && b->o->lanes < b->n ? b->o->lanes : b->n;
-    GpuBlocksOptions o = {GPU_FEW, most, b->image.n, b->o->passes ? b->o->passes : PASSES, b->o->said != NULL, b->o->max_steps, NULL};
+    GpuBlocksOptions o = {GPU_FEW, most, b->image.n, b->o->passes ? b->o->passes : PASSES, b->o->said != NULL, b->o->max_steps, g->inputs.data, g->inputs.n, NULL};
     g->k = gpu_blocks_open(g->d, g->s, &o, (const uint8_t *const *)b->image.data, &why, &b->err);
     if (!g->k && !b->err) give_up(g, why);
     free(why);
@@ -75,7 +92,8 @@ static void begin_jobs(GpuBatch *g)
         if (g->job[i] != IDLE) continue;
         g->job[i] = b->next++;
         g->room[i] = 0;
-        g->k->lane[i] = (GpuLane){.word = g->k->program->start, .stop = GPU_RUNNING, .load = g->image[g->job[i]], .feed = 1, .drop = b->input != NULL};
+        g->k->lane[i] = (GpuLane){.word = g->k->program->start, .stop = GPU_RUNNING, .load = g->image[g->job[i]], .feed = 1, .drop = b->input != NULL,
+                                     .input = g->input[g->job[i]], .ninput = (uint32_t)b->job[g->job[i]].ninput};
         g->busy++;
     }
 }
@@ -176,5 +194,7 @@ void gpu_batch(Batch *b)
     free(g.job);
     free(g.room);
     free(g.image);
+    free(g.input);
+    free(g.inputs.data);
     free(g.state);
 }

@@ -42,7 +42,7 @@ static void point_there(Gpu *there, const Gpu *here, const uint8_t *piece)
     *there = *here;
 #define MOVE(field) there->field = (const void *)(piece + ((const uint8_t *)here->field - (const uint8_t *)here))
     MOVE(op), MOVE(stage), MOVE(cells), MOVE(select), MOVE(item), MOVE(count), MOVE(pasts), MOVE(slot), MOVE(table), MOVE(outs), MOVE(check), MOVE(token_in), MOVE(token_out);
-    MOVE(kind);
+    MOVE(kind), MOVE(home);
 #undef MOVE
 }
 
@@ -128,6 +128,11 @@ static bool send_images(GpuBlocks *b, const uint8_t *const *image, char **err)
     return ok;
 }
 
+static bool send_inputs(GpuBlocks *b, const GpuBlocksOptions *o, char **err)
+{
+    return room_for(b, &b->run.input, o->ninput, err) && b->device->put(b->device, (void *)(uintptr_t)b->run.input, o->input, o->ninput, err);
+}
+
 static bool open_here(GpuBlocks *b)
 {
     size_t lanes = (size_t)b->blocks * b->lanes;
@@ -158,7 +163,7 @@ GpuBlocks *gpu_blocks_open(GpuDevice *d, Slice *s, const GpuBlocksOptions *o, co
         free(*err);
         *err = NULL;
     }
-    if (b->run.state && send_images(b, image, err) && send_program(b, err) && move_planes(b, 0, err) && open_here(b)) return b;
+    if (b->run.state && send_inputs(b, o, err) && send_images(b, image, err) && send_program(b, err) && move_planes(b, 0, err) && open_here(b)) return b;
     gpu_blocks_close(b);
     return NULL;
 }
@@ -167,7 +172,7 @@ void gpu_blocks_close(GpuBlocks *b)
 {
     GpuDevice *d = b->device;
     drop_state(b);
-    d->free(d, b->piece), d->free(d, b->run.failed), d->free(d, b->run.planes), d->free(d, (void *)(uintptr_t)b->run.image);
+    d->free(d, b->piece), d->free(d, b->run.failed), d->free(d, b->run.planes), d->free(d, (void *)(uintptr_t)b->run.image), d->free(d, (void *)(uintptr_t)b->run.input);
     free(b->program);
     free(b->lane);
     free(b->block);
@@ -252,6 +257,25 @@ bool gpu_blocks_run(GpuBlocks *b, uint32_t passes, char **err)
 }
 
 /* ---- states ---- */
+/* The state that is planes, of a lane. */
+static bool move_home(GpuBlocks *b, uint32_t lane, uint8_t *state, const uint8_t *new, char **err)
+{
+    GpuDevice *d = b->device;
+    const Gpu *g = b->program;
+    size_t bytes = (size_t)g->kept * b->words * sizeof(uint32_t);
+    uint32_t *all = calloc(1, bytes), *there = b->run.planes + (size_t)(lane / b->lanes) * g->kept * b->words, at = lane % b->lanes / b->run.lanes, bit = lane % b->run.lanes;
+    if (!all) die("out of memory");
+    bool ok = d->get(d, all, there, bytes, err);
+    for (uint32_t i = 0; ok && i < g->nhome; i++) {
+        uint32_t *w = &all[g->home[2 * i] * b->words + at], home = g->home[2 * i + 1];
+        if (state) state[home / 8] = (uint8_t)((state[home / 8] & ~(1u << home % 8)) | (*w >> bit & 1) << home % 8);
+        if (new) *w = (*w & ~(1u << bit)) | (uint32_t)(new[home / 8] >> home % 8 & 1) << bit;
+    }
+    if (new) ok = ok && d->put(d, there, all, bytes, err);
+    free(all);
+    return ok;
+}
+
 static bool move_state(GpuBlocks *b, uint32_t lane, uint8_t *state, const uint8_t *new, char **err)
 {
     GpuDevice *d = b->device;
@@ -268,7 +292,7 @@ static bool move_state(GpuBlocks *b, uint32_t lane, uint8_t *state, const uint8_
     }
     if (new) ok = ok && d->put(d, there, all, bytes, err);
     free(all);
-    return ok;
+    return ok && move_home(b, lane, state, new, err);
 }
 
 bool gpu_blocks_get(GpuBlocks *b, uint32_t lane, uint8_t *state, char **err) { return move_state(b, lane, state, NULL, err); }

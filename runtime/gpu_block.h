@@ -26,6 +26,8 @@ typedef struct {
     uint32_t inputs, machines, images, room; /* room: passes in a launch at most */
     bool trace;
     uint64_t max_steps;
+    const uint8_t *input; /* [ninput] what lanes' inputs lie in */
+    size_t ninput;
     void (*prepare)(Gpu *program); /* changes what lanes do with kinds of tokens, or NULL */
 } GpuBlocksOptions;
 /* For `machines` lanes at once, or as many as the device's memory has room for. Images are [images][state bytes], slice_bytes each. NULL with *err; or with

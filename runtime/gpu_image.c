@@ -6,13 +6,14 @@
 static uint32_t add_slots(GpuImage *g, const PackWord *w, Field f)
 {
     uint32_t at = g->slot.n;
-    for (uint32_t i = 0; i < f.bits; i++) vec_push(&g->slot, w[f.word].slot[f.shift + i]);
+    for (uint32_t i = 0; i < f.bits; i++) vec_push(&g->slot, gpu_slot(g->slice, w[f.word].slot[f.shift + i]));
     return at;
 }
 
-/* number[table entry]; NULL: the entry itself. */
+/* number[table entry]; NULL: the entry itself. Rows of state that is all planes have no table, and nobody asks for them. */
 static uint32_t add_select(GpuImage *g, const Cells *c, const Select *s, const uint32_t *number)
 {
+    if (!s->table) return vec_push(&g->select, ((GpuSelect){0}));
     GpuSelect x = {add_slots(g, c->in, s->field), s->field.bits, g->table.n};
     for (size_t i = 0; i < (size_t)1 << s->field.bits; i++) vec_push(&g->table, s->table[i] == GPU_NONE || !number ? s->table[i] : number[s->table[i]]);
     return vec_push(&g->select, x);
@@ -67,14 +68,14 @@ static uint32_t *add_reads(GpuImage *g, const Cells *c, uint32_t lists, const ui
     return first;
 }
 
-static uint32_t slot_at(const Cells *c, Field f) { return c->in[f.word].slot[f.shift]; }
+static uint32_t slot_at(const GpuImage *g, const Cells *c, Field f) { return gpu_slot(g->slice, c->in[f.word].slot[f.shift]); }
 
 static void add_counts(GpuImage *g, const Cells *c, const uint32_t *rows, uint32_t keys)
 {
     for (uint32_t i = 0; i < c->ncount; i++) {
         const CellCount *n = &c->count[i];
         const Bundle *b = &c->bundle[n->bundle];
-        vec_push(&g->count, ((GpuCount){slot_at(c, n->when), keys + b->key, rows[n->bundle], b->base, b->bytes, n->shift, n->bits, n->amount}));
+        vec_push(&g->count, ((GpuCount){slot_at(g, c, n->when), keys + b->key, rows[n->bundle], b->base, b->bytes, n->shift, n->bits, n->amount}));
     }
 }
 
@@ -84,7 +85,7 @@ static void add_outs(GpuImage *g, const Cells *c, GpuCells *out)
     out->out = g->outs.n / 2;
     for (uint32_t i = 0; i < c->nout; i++)
         for (uint32_t k = 0; k < c->out[i].n; k++) {
-            vec_push(&g->outs, c->out[i].slot[k]);
+            vec_push(&g->outs, gpu_slot(g->slice, c->out[i].slot[k]));
             vec_push(&g->outs, (uint16_t)(i << 6 | k));
         }
     out->nplanes = g->outs.n / 2 - out->out;
@@ -111,22 +112,38 @@ static uint32_t add_cells(GpuImage *g, const SliceDelta *d)
     return vec_push(&g->cells, out);
 }
 
+/* State that is planes: what it becomes; and where it stands in a machine's state. */
+static void add_kept(GpuImage *g, const SliceDelta *d, GpuStage *st)
+{
+    st->keep = g->pasts.n;
+    for (uint32_t i = 0; i < d->bundles.n; i++) {
+        const DeltaBundle *b = &d->bundles.data[i];
+        for (uint32_t n = 0; b->slot && n < d->cells.bundle[i].bits; n++) {
+            if (b->next[n] != b->slot[n]) vec_push(&g->pasts, ((GpuPast){.n = 1, .slot = {gpu_slot(g->slice, b->next[n]), gpu_slot(g->slice, b->slot[n])}}));
+            vec_push(&g->home, gpu_slot(g->slice, b->slot[n]));
+            vec_push(&g->home, d->cells.bundle[i].base * 8 + n);
+        }
+    }
+    st->nkeep = g->pasts.n - st->keep;
+}
+
 void gpu_image_stage(GpuImage *g, Slice *s, uint32_t i, GpuStage *st)
 {
     const Stage *from = &s->stage[i];
     st->check = g->check.n, st->nchecks = from->check.n;
-    for (uint32_t k = 0; k < from->check.n; k++) vec_push(&g->check, from->check.data[k].slot);
-    st->past = g->pasts.n;
+    for (uint32_t k = 0; k < from->check.n; k++) vec_push(&g->check, gpu_slot(s, from->check.data[k].slot));
     if (from->kind == STAGE_IN) {
-        if (slice_delta_cells(s->delta[from->layer])->nin) st->cells = add_cells(g, s->delta[from->layer]);
+        st->cells = add_cells(g, s->delta[from->layer]);
+        add_kept(g, s->delta[from->layer], st);
+        st->past = g->pasts.n;
         for (uint32_t k = 0; k < s->past[from->layer].n; k++) {
             const Past *p = &s->past[from->layer].data[k];
-            GpuPast x = {.n = (uint16_t)p->taps, .slot = {p->now}};
-            for (uint32_t t = 1; t <= p->taps; t++) x.slot[t] = p->past[t];
+            GpuPast x = {.n = (uint16_t)p->taps, .slot = {gpu_slot(s, p->now)}};
+            for (uint32_t t = 1; t <= p->taps; t++) x.slot[t] = gpu_slot(s, p->past[t]);
             vec_push(&g->pasts, x);
         }
+        st->npast = g->pasts.n - st->past;
     }
-    st->npast = g->pasts.n - st->past;
     vec_push(&g->stage, *st);
 }
 
@@ -145,12 +162,14 @@ static void describe_tokens(Gpu *g, GpuImage *image, const Slice *s)
     const ChipKind *start = model_kind(m, m->start);
     GpuPast begun = {.n = MAX_TAPS - 1, .slot = {GPU_ONES}};
     g->nkinds = m->nkinds, g->kind_bits = s->kind_bits, g->token_bits = s->kind_bits + s->payload_bits;
-    g->special = s->special, g->retired = s->retired;
+    g->special = gpu_slot(s, s->special), g->retired = gpu_slot(s, s->retired);
     g->start = word_of(s, start, m->start - start->base);
     for (uint32_t i = 0; i < m->nkinds; i++)
-        if (m->kind[i].role == CHIP_INPUT) g->has_input = 1, g->end_of_input = word_of(s, &m->kind[i], 0);
+        if (m->kind[i].role == CHIP_INPUT) g->has_input = 1, g->input = i, g->input_bits = m->kind[i].width;
     for (uint32_t i = 0; i < m->nkinds; i++) vec_push(&image->kind, role_of(&m->kind[i]));
-    for (uint32_t t = 1; t < MAX_TAPS; t++) begun.slot[t] = s->begun[t];
+    for (uint32_t t = 1; t < MAX_TAPS; t++) begun.slot[t] = gpu_slot(s, s->begun[t]);
+    for (uint32_t b = 0; b < g->token_bits; b++) vec_push(&image->token, gpu_slot(s, s->token_in[b]));
+    for (uint32_t b = 0; b < g->token_bits; b++) vec_push(&image->token, gpu_slot(s, s->token_out[b]));
     g->begun = vec_push(&image->pasts, begun);
 }
 
@@ -165,7 +184,7 @@ static void *append(uint8_t *piece, size_t *at, const void *data, size_t n, size
     return piece + here;
 }
 
-static size_t lay_out(Gpu *g, uint8_t *piece, const GpuImage *image, const Slice *s)
+static size_t lay_out(Gpu *g, uint8_t *piece, const GpuImage *image)
 {
     size_t at = sizeof *g;
 #define ARRAY(field, from, length) g->length = image->from.n, g->field = append(piece, &at, image->from.data, image->from.n, sizeof *image->from.data)
@@ -173,8 +192,10 @@ static size_t lay_out(Gpu *g, uint8_t *piece, const GpuImage *image, const Slice
     ARRAY(count, count, ncount), ARRAY(pasts, pasts, npasts), ARRAY(slot, slot, nslot), ARRAY(table, table, ntable), ARRAY(outs, outs, nouts), ARRAY(check, check, ncheck);
 #undef ARRAY
     g->op = append(piece, &at, image->op.data, image->op.n, sizeof *image->op.data);
-    g->token_in = append(piece, &at, s->token_in, g->token_bits, sizeof *s->token_in);
-    g->token_out = append(piece, &at, s->token_out, g->token_bits, sizeof *s->token_out);
+    g->token_in = append(piece, &at, image->token.data, g->token_bits, sizeof *image->token.data);
+    g->token_out = append(piece, &at, image->token.data + g->token_bits, g->token_bits, sizeof *image->token.data);
+    g->home = append(piece, &at, image->home.data, image->home.n, sizeof *image->home.data);
+    g->nhome = image->home.n / 2;
     g->kind = append(piece, &at, image->kind.data, g->nkinds, 1);
     g->bytes = at;
     return at;
@@ -186,12 +207,13 @@ Gpu *gpu_image_make(GpuImage *image, Slice *s)
     describe_tokens(&g, image, s);
     g.state_words = (uint32_t)((slice_bytes(s) + 7) / 8 * 2);
     g.nstages = s->nstages;
-    size_t bytes = lay_out(&g, NULL, image, s);
+    size_t bytes = lay_out(&g, NULL, image);
     uint8_t *piece = calloc(1, bytes);
     if (!piece) die("out of memory");
-    lay_out(&g, piece, image, s);
+    lay_out(&g, piece, image);
     memcpy(piece, &g, sizeof g);
     free(image->op.data), free(image->stage.data), free(image->cells.data), free(image->select.data), free(image->item.data);
     free(image->count.data), free(image->pasts.data), free(image->slot.data), free(image->table.data), free(image->outs.data), free(image->check.data), free(image->kind.data);
+    free(image->token.data), free(image->home.data);
     return (Gpu *)(void *)piece;
 }

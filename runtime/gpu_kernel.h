@@ -231,6 +231,17 @@ GPU_FN void run_cells(const Self *s, const GpuCells *c)
     results_to_planes(s, c);
 }
 
+/* State that is planes becomes what was computed; that of lanes that have ended stays for who wants to see it. */
+GPU_FN void move_kept(const Self *s, uint32_t first, uint32_t n)
+{
+    uint32_t words = s->r->g.words;
+    for (uint32_t i = s->t; i < n * words; i += s->threads) {
+        const GpuPast *p = s->r->g.pasts + first + i / words;
+        uint32_t *to = plane_word(s, p->slot[1], i % words), on = s->active[i % words];
+        *to = (*to & ~on) | (*plane_word(s, p->slot[0], i % words) & on);
+    }
+}
+
 /* A word of a chain is one thread's. */
 GPU_FN void move_past(const Self *s, uint32_t first, uint32_t n)
 {
@@ -260,14 +271,25 @@ GPU_FN uint64_t token_of(const Self *s, uint32_t lane)
     return v;
 }
 
-/* What came out is fed next; to lanes whose token was dropped the end of the input. */
+/* What came out is fed next; to lanes whose token was dropped an input, so far the end of it. */
 GPU_FN void feed_back(const Self *s)
 {
     const Gpu *g = &s->r->g;
     for (uint32_t i = s->t; i < g->token_bits * g->words; i += s->threads) {
         uint32_t k = i / g->words, w = i % g->words, d = s->dropped[w];
-        *plane_word(s, GPU_READ(g->token_in + k), w) = (*plane_word(s, GPU_READ(g->token_out + k), w) & ~d) | (g->end_of_input >> k & 1 ? d : 0);
+        *plane_word(s, GPU_READ(g->token_in + k), w) = (*plane_word(s, GPU_READ(g->token_out + k), w) & ~d) | ((uint64_t)g->input >> k & 1 ? d : 0);
     }
+}
+
+/* The byte that a lane is fed, where there is one left. */
+GPU_FN void feed_input(const Self *s, uint32_t lane)
+{
+    const Gpu *g = &s->r->g;
+    GpuLane *l = &s->lane[lane];
+    if (l->fed == l->ninput) return;
+    uint32_t value = 0x100u | GPU_READ(s->r->input + l->input + l->fed++);
+    for (uint32_t k = 0; k < g->input_bits; k++)
+        if (value >> k & 1) set_mask(plane_word(s, GPU_READ(g->token_in + g->kind_bits + k), 0), s, lane, true);
 }
 
 GPU_FN void stop_lane(const Self *s, uint32_t lane, uint32_t why, uint64_t word)
@@ -308,9 +330,11 @@ GPU_FN void end_pass(const Self *s, uint32_t pass)
     move_past(s, g->begun, 1);
     GPU_SYNC();
     feed_back(s);
+    if (g->has_input) GPU_SYNC();
     for (uint32_t lane = s->t; lane < s->all; lane += s->threads) {
         if (!lane_in(s, s->active, lane)) continue; /* only this thread takes the lane's bit away */
         if (lane_in(s, s->dropped, lane)) {
+            feed_input(s, lane);
             if (s->trace) s->trace[(size_t)lane * s->r->room + pass] = ~0ull;
         } else serve(s, lane, pass);
         if (lane_in(s, s->active, lane)) gpu_or(&s->flag[FLAG_ACTIVE], 1);
@@ -329,6 +353,10 @@ GPU_FN void begin_lanes(const Self *s)
             for (uint32_t i = s->t; i < g->state_words; i += s->threads) *state_word(s, lane, i) = GPU_READ(s->r->image + (size_t)l->load * g->state_words + i);
         if (!l->feed) continue;
         for (uint32_t k = s->t; k < g->token_bits; k += s->threads) set_mask(plane_word(s, g->token_in[k], 0), s, lane, l->word >> k & 1);
+        for (uint32_t k = s->t; l->load != GPU_NONE && k < g->nhome; k += s->threads) {
+            uint32_t bit = GPU_READ(g->home + 2 * k + 1), word = GPU_READ(s->r->image + (size_t)l->load * g->state_words + bit / 32);
+            set_mask(plane_word(s, GPU_READ(g->home + 2 * k), 0), s, lane, word >> bit % 32 & 1);
+        }
         for (uint32_t k = s->t; l->load != GPU_NONE && k < g->pasts[g->begun].n; k += s->threads) set_mask(plane_word(s, g->pasts[g->begun].slot[1 + k], 0), s, lane, false);
     }
     GPU_SYNC();
@@ -384,8 +412,11 @@ GPU_FN uint32_t run_pass(const Self *s, uint32_t stage)
         const GpuStage *st = g->stage + i;
         run_waves(s, st);
         if (look(s, st)) return i;
-        if (st->cells != GPU_NONE) run_cells(s, g->cells + st->cells);
-        move_past(s, st->past, st->npast); /* planes that only this stage reads */
+        if (st->cells != GPU_NONE) {
+            move_kept(s, st->keep, st->nkeep);
+            run_cells(s, g->cells + st->cells);
+            move_past(s, st->past, st->npast); /* planes that only this stage reads */
+        }
         GPU_SYNC();
         if (s->flag[FLAG_TROUBLE]) return i;
     }

@@ -9,6 +9,7 @@ enum { UNSET = 0xffffffff };
 
 /* ---- operations as values ---- */
 typedef struct {
+    const Slice *slice;
     Values v;
     uint32_t *cur; /* [65536] what a slot holds now: value << 1 | negated */
     GpuLuts copy;     /* goals that are made of another slot's value as it is */
@@ -199,7 +200,10 @@ static void give_slots(const Schedule *s, const Stretch *t, Pool *p, uint32_t wa
     uint32_t n = s->lut->n;
     uint32_t(*order)[2] = pool_array(p, n, sizeof *order), (*end)[2] = pool_array(p, n, sizeof *end), at = 0, nend = 0;
     out->slot = pool_array(p, t->v.n, sizeof *out->slot), out->last = pool_array(p, t->v.n, sizeof *out->last);
-    for (uint32_t i = 0; i < t->v.n; i++) out->slot[i] = t->v.data[i].n ? t->place[i] : t->v.data[i].in[0];
+    for (uint32_t i = 0; i < t->v.n; i++) {
+        uint32_t slot = t->v.data[i].n ? t->place[i] : t->v.data[i].in[0];
+        out->slot[i] = slot == UNSET ? UNSET : gpu_slot(t->slice, slot);
+    }
     find_last(s, t, waves, out);
     for (uint32_t i = 0; i < n; i++) {
         order[i][0] = s->job[i].wave, order[i][1] = i;
@@ -270,17 +274,17 @@ static void emit_all(GpuImage *g, const Schedule *s, const Stretch *t, const Slo
     for (uint32_t i = 0; i < t->copy.n; i++) {
         const GpuLut *l = &t->copy.data[i];
         if (l->n) in[0] = o->slot[l->in[0]];
-        emit(g, l, l->value, in);
+        emit(g, l, gpu_slot(t->slice, l->value), in);
     }
     end_wave(g);
     if (g->g.nop == first) emit_nothing(g); /* the kernel counts on a barrier in every stage */
 }
 
 /* One stage: appends its waves. `top`: the highest slot beyond those of temporaries. */
-static void plan_stage(GpuImage *g, const Stage *st, uint32_t *cur, bool *written, uint32_t *top, GpuPlanReport *r)
+static void plan_stage(GpuImage *g, const Slice *slice, const Stage *st, uint32_t *cur, bool *written, uint32_t *top, GpuPlanReport *r)
 {
     Pool *p = pool_new();
-    Stretch t = {.cur = cur};
+    Stretch t = {.slice = slice, .cur = cur};
     GpuLuts lut = {0};
     memset(cur, 0xff, 65536 * sizeof *cur);
     memset(written, 0, 65536 * sizeof *written);
@@ -313,11 +317,12 @@ static void plan_all(GpuImage *g, Slice *s, uint32_t threads, GpuPlanReport *r)
     g->g.kept = s->next;
     for (uint32_t i = 0; i < s->nstages; i++)
         if (s->stage[i].next > g->g.kept) g->g.kept = s->stage[i].next;
+    g->g.kept += s->kept;
     top = g->g.kept;
     g->g.wave_ops = threads * gpu_vector(g->g.words) / g->g.words;
     for (uint32_t i = 0; i < s->nstages; i++) {
         GpuStage st = {.wave = g->g.nop / g->g.wave_ops, .cells = GPU_NONE};
-        plan_stage(g, &s->stage[i], cur, written, &top, r);
+        plan_stage(g, s, &s->stage[i], cur, written, &top, r);
         st.nwaves = g->g.nop / g->g.wave_ops - st.wave;
         r->waves += st.nwaves;
         gpu_image_stage(g, s, i, &st);
@@ -330,7 +335,7 @@ static void plan_all(GpuImage *g, Slice *s, uint32_t threads, GpuPlanReport *r)
 Gpu *gpu_plan(Slice *s, uint32_t inputs, uint32_t words, uint32_t threads, GpuPlanReport *r)
 {
     double began = clock_seconds();
-    GpuImage g = {.g = {.inputs = inputs, .words = words}};
+    GpuImage g = {.g = {.inputs = inputs, .words = words}, .slice = s};
     *r = (GpuPlanReport){0};
     plan_all(&g, s, threads, r);
     Gpu *out = gpu_image_make(&g, s);

@@ -18,7 +18,17 @@ typedef struct {
     VEC(uint16_t) outs;
     VEC(uint16_t) check;
     VEC(uint8_t) kind;
+    VEC(uint16_t) token;
+    VEC(uint32_t) home;
+    const Slice *slice;
 } GpuImage;
+
+/* Slots for good come first, then those of a slice's stages; what is no slot stays. */
+static inline uint16_t gpu_slot(const Slice *s, uint32_t slot)
+{
+    if (slot >= GPU_ONES) return (uint16_t)slot;
+    return (uint16_t)(slot >= SLICE_TEMP - s->kept ? slot - (SLICE_TEMP - s->kept) : slot + s->kept);
+}
 
 /* ---- gpu_image.c ---- */
 /* Adds what a stage has besides waves (which are in *st): checks, cells, past planes. */

@@ -471,6 +471,12 @@ const Plane *slice_wrong(Slice *s, uint32_t next)
     return wrong;
 }
 
+void slice_save_lane(const Slice *s, uint32_t lane, uint8_t *state)
+{
+    for (uint32_t i = 0; i < s->m->geo.layers; i++)
+        if (s->delta[i]) slice_plane_save(s->delta[i], s->plane, lane, state);
+}
+
 void slice_restart_lane(Slice *s, uint32_t lane, const uint8_t *state)
 {
     for (uint32_t i = 0; i < s->m->geo.layers; i++)

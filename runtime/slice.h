@@ -206,6 +206,7 @@ const Plane *slice_wrong(Slice *s, uint32_t next);
 /* One pass of all lanes; states as in cells_run. NULL, or why it could not be done (then the states are spoilt). */
 const char *slice_pass(Slice *s, uint8_t *state, size_t stride);
 void slice_restart_lane(Slice *s, uint32_t lane, const uint8_t *state); /* a new machine in this state: it has fed no token yet */
+void slice_save_lane(const Slice *s, uint32_t lane, uint8_t *state); /* puts what is kept in planes into the lane's state */
 typedef struct {
     uint32_t planes, operations, checks, compilations;
     double seconds;

@@ -102,6 +102,18 @@ void slice_plane_keep(const SliceDelta *d, Plane *plane)
     }
 }
 
+void slice_plane_save(const SliceDelta *d, const Plane *plane, uint32_t lane, uint8_t *state)
+{
+    for (uint32_t i = 0; i < d->bundles.n; i++) {
+        const DeltaBundle *b = &d->bundles.data[i];
+        const Bundle *c = &d->cells.bundle[i];
+        uint64_t word = 0;
+        if (!b->slot) continue;
+        for (uint32_t n = 0; n < c->bits; n++) word |= (plane[b->slot[n]].w[lane >> 6] >> (lane & 63) & 1) << n;
+        memcpy(state + c->base, &word, c->bytes);
+    }
+}
+
 void slice_plane_load(const SliceDelta *d, Plane *plane, uint32_t lane, const uint8_t *state)
 {
     uint64_t bit = 1ull << (lane & 63);

@@ -191,6 +191,7 @@ void slice_plane_count(SliceDelta *d, Block *k, uint32_t head, uint32_t lane, Re
 void slice_plane_read(SliceDelta *d, Block *k, uint32_t bundle, uint64_t mask, Ref when, Ref *out);
 void slice_plane_end(SliceDelta *d, Block *k, uint16_t (*slot_of)(Block *, Ref));
 void slice_plane_keep(const SliceDelta *d, Plane *plane); /* after a pass: the state becomes what was computed */
+void slice_plane_save(const SliceDelta *d, const Plane *plane, uint32_t lane, uint8_t *state); /* into a machine's state */
 void slice_plane_load(const SliceDelta *d, Plane *plane, uint32_t lane, const uint8_t *state);
 /* ---- slice_head.c ---- */
 bool slice_embed(Block *k, const uint8_t *level);

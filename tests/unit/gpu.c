@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { STEPS = 40 };
+enum { STEPS = 24 };
 static int failures;
 #define CHECK(cond, ...) ((void)((cond) || (failures++, fprintf(stderr, "%s:%d: ", __FILE__, __LINE__), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))))
 
@@ -32,6 +32,14 @@ static Model *compile(const char *source)
 
 /* ---- what came of some machines ---- */
 typedef VEC(uint32_t) Said;
+/* A machine, and what the odd jobs are fed. */
+typedef struct {
+    const Model *m;
+    const char *name;
+    char *input;
+    size_t ninput;
+    Said said[2]; /* by the sparse back end, without the input and with it */
+} Subject;
 typedef struct {
     BatchJob job[80];
     Said said[80];
@@ -49,12 +57,13 @@ static void keep_state(void *ctx, uint32_t job, const uint8_t *state, size_t byt
 
 static void keep_token(void *ctx, uint32_t job, uint32_t token) { vec_push(&((Outcome *)ctx)->said[job], token); }
 
-static void run_batch(const Model *m, uint32_t n, GpuDevice *d, uint32_t passes, Outcome *out)
+static void run_batch(const Subject *s, uint32_t n, GpuDevice *d, uint32_t passes, bool cells, Outcome *out)
 {
-    BatchOptions o = {.max_steps = STEPS, .threads = 1, .device = d, .passes = passes, .lanes = 40, .ended = keep_state, .said = d ? keep_token : NULL, .ctx = out};
+    BatchOptions o = {.max_steps = STEPS, .threads = 1, .device = d, .passes = passes, .lanes = 40, .cells = cells, .ended = keep_state, .said = d ? keep_token : NULL, .ctx = out};
     char *err = NULL;
     memset(out, 0, sizeof *out);
-    if (!batch_run(m, out->job, n, &o, &out->report, &err)) snprintf(out->report.why, sizeof out->report.why, "%s", err);
+    for (uint32_t i = 1; i < n; i += 2) out->job[i].input = (const uint8_t *)s->input, out->job[i].ninput = s->ninput;
+    if (!batch_run(s->m, out->job, n, &o, &out->report, &err)) snprintf(out->report.why, sizeof out->report.why, "%s", err);
 }
 
 static void drop(Outcome *o)
@@ -69,21 +78,24 @@ static void drop(Outcome *o)
 /* ---- the sparse back end's tokens ---- */
 static int note(void *ctx, Machine *mc, uint32_t token) { return (void)mc, vec_push((Said *)ctx, token), 0; }
 
-static void run_sparse(const Model *m, Said *said)
+static void run_one(const Subject *s, const Backend *backend, bool fed, Said *said)
 {
     char *err = NULL;
     BackendOptions b = {0};
     Checker c = {.ctx = said, .token = note};
-    LoopOptions o = {.max_steps = STEPS, .check = &c};
-    Machine *mc = machine_open(m, &sparse_backend, &b, NULL, &err);
+    FILE *in = fed && s->ninput ? fmemopen(s->input, s->ninput, "rb") : NULL;
+    LoopOptions o = {.max_steps = STEPS, .check = &c, .in = in};
+    Machine *mc = machine_open(s->m, backend, &b, NULL, &err);
     if (!mc) die("%s", err);
     machine_run(mc, &o);
     machine_close(mc);
+    if (in) fclose(in);
 }
 
-static bool same(const Outcome *a, const Outcome *b, uint32_t n, const Said *said)
+static bool same(const Outcome *a, const Outcome *b, uint32_t n, const Subject *s)
 {
     for (uint32_t i = 0; i < n; i++) {
+        const Said *said = &s->said[i & 1];
         const BatchJob *x = &a->job[i], *y = &b->job[i];
         if (x->why != y->why || x->payload != y->payload || x->steps != y->steps || x->tokens != y->tokens || x->noutput != y->noutput) return false;
         if (x->noutput && memcmp(x->output, y->output, x->noutput)) return false;
@@ -102,55 +114,42 @@ static GpuDevice device(uint32_t threads, uint32_t processors, uint64_t seed)
 }
 
 /* One machine through the back end itself: its tokens. */
-static void one_machine(const Model *m, const char *name, const Said *said)
+static void one_machine(const Subject *s)
 {
-    char *err = NULL;
     Said mine = {0};
-    BackendOptions b = {0};
-    Checker c = {.ctx = &mine, .token = note};
-    LoopOptions o = {.max_steps = STEPS, .check = &c};
-    Machine *mc = machine_open(m, &cuda_host_backend, &b, NULL, &err);
-    if (!mc) die("%s", err);
-    machine_run(mc, &o);
-    CHECK(mine.n == said->n && !memcmp(mine.data, said->data, mine.n * sizeof *mine.data), "%s: one machine: other tokens", name);
+    run_one(s, &cuda_host_backend, true, &mine);
+    CHECK(mine.n == s->said[1].n && !memcmp(mine.data, s->said[1].data, mine.n * sizeof *mine.data), "%s: one machine: other tokens", s->name);
     free(mine.data);
-    machine_close(mc);
 }
 
-static void try_shapes(const Model *m, const char *name)
+static void try_shapes(const Subject *s)
 {
     static const struct {
         uint32_t machines, threads, processors, passes;
     } shape[] = {{3, 8, 1, 1000}, {70, 32, 1, 7}, {80, 64, 3, 50}, {5, 1, 1, 1000}};
-    Said said = {0};
-    run_sparse(m, &said);
     for (uint32_t i = 0; i < sizeof shape / sizeof *shape; i++) {
         Outcome here, there;
         GpuDevice d = device(shape[i].threads, shape[i].processors, i + 1);
-        run_batch(m, shape[i].machines, NULL, 0, &here);
-        run_batch(m, shape[i].machines, &d, shape[i].passes, &there);
-        CHECK(same(&here, &there, shape[i].machines, &said), "%s: shape %u: another outcome (%s)", name, i, there.report.why);
+        run_batch(s, shape[i].machines, NULL, 0, false, &here);
+        run_batch(s, shape[i].machines, &d, shape[i].passes, false, &there);
+        CHECK(same(&here, &there, shape[i].machines, s), "%s: shape %u: another outcome (%s)", s->name, i, there.report.why);
         drop(&here);
         drop(&there);
     }
-    one_machine(m, name, &said);
-    free(said.data);
+    one_machine(s);
 }
 
 /* In real threads; without more shapes. */
-static void try_threads(const Model *m, const char *name)
+static void try_threads(const Subject *s)
 {
     Outcome here, there;
-    Said said = {0};
     GpuDevice d = device(4, 1, 1);
     d.parallel = true;
-    run_sparse(m, &said);
-    run_batch(m, 3, NULL, 0, &here);
-    run_batch(m, 3, &d, 100, &there);
-    CHECK(same(&here, &there, 3, &said), "%s: real threads: another outcome", name);
+    run_batch(s, 3, NULL, 0, false, &here);
+    run_batch(s, 3, &d, 100, false, &there);
+    CHECK(same(&here, &there, 3, s), "%s: real threads: another outcome", s->name);
     drop(&here);
     drop(&there);
-    free(said.data);
 }
 
 /* The lines of the kernel that have a barrier. */
@@ -167,48 +166,57 @@ static uint32_t barriers(uint32_t *line, uint32_t most)
 }
 
 /* Each barrier left out in turn, wherever a thread comes to it: marks those that this machine misses. */
-static void try_missing(const Model *m, const uint32_t *line, uint32_t n, bool *missed)
+static void try_missing(const Subject *s, const uint32_t *line, uint32_t n, bool *missed)
 {
-    Outcome here, there;
-    Said said = {0};
-    run_sparse(m, &said);
-    run_batch(m, 70, NULL, 0, &here);
+    enum { JOBS = 70 }; /* more than lanes */
+    Outcome whole, there;
+    GpuDevice d = device(24, 1, 1); /* lanes are then not always the same thread's */
+    run_batch(s, JOBS, &d, 5, true, &whole);
+    CHECK(same(&whole, &whole, JOBS, s), "%s: all state in memory: another outcome (%s)", s->name, whole.report.why);
     for (uint32_t i = 0; i < n; i++)
-        for (uint32_t seed = 1; seed <= 2 && !missed[i]; seed++) {
-            GpuDevice d = device(24, 1, seed); /* lanes are then not always the same thread's */
-            d.skip = line[i];
-            run_batch(m, 70, &d, 5, &there);
-            missed[i] = !same(&here, &there, 70, &said);
+        for (uint64_t seed = 1; seed <= 2 && !missed[i]; seed++) {
+            d.seed = seed, d.skip = line[i];
+            run_batch(s, JOBS, &d, 5, true, &there);
+            missed[i] = !same(&whole, &there, JOBS, s);
             drop(&there);
         }
-    drop(&here);
-    free(said.data);
+    drop(&whole);
 }
 
-static bool is_held(const Model *m)
+static bool is_held(const Subject *s)
 {
     Outcome o;
-    run_batch(m, 1, NULL, 0, &o);
+    run_batch(s, 1, NULL, 0, false, &o);
     drop(&o);
     return !*o.report.why;
 }
 
+static Subject subject(const char *source)
+{
+    Subject s = {.m = compile(source), .name = source};
+    s.input = read_file(xfmt("%.*s.in", (int)strlen(source) - 4, source), &s.ninput);
+    if (!s.input) s.ninput = 0;
+    for (int i = 0; i < 2; i++) run_one(&s, &sparse_backend, i, &s.said[i]);
+    return s;
+}
+
 int main(int argc, char **argv)
 {
-    bool threads = argc > 1 && !strcmp(argv[1], "threads");
-    bool missed[64] = {false};
+    bool threads = argc > 1 && !strcmp(argv[1], "threads"), missed[64] = {false};
     uint32_t held = 0, line[64], n = barriers(line, 64);
     glob_t files;
     if (glob("tests/machines/*.ckt", 0, NULL, &files)) die("tests/machines is not here");
     for (size_t i = 0; i < files.gl_pathc; i++) {
-        Model *m = compile(files.gl_pathv[i]);
-        if (is_held(m)) {
-            if (!threads) try_shapes(m, files.gl_pathv[i]);
-            if (m->geo.hidden <= 512) try_threads(m, files.gl_pathv[i]);
-            if (!threads) try_missing(m, line, n, missed);
+        Subject s = subject(files.gl_pathv[i]);
+        if (is_held(&s)) {
+            if (!threads) try_shapes(&s), try_missing(&s, line, n, missed);
+            if (s.m->geo.hidden <= 512) try_threads(&s);
             held++;
         }
-        model_close(m);
+        model_close((Model *)(uintptr_t)s.m);
+        free(s.input);
+        free(s.said[0].data);
+        free(s.said[1].data);
     }
     CHECK(threads || held >= 5, "only %u machines were held by planes", held);
     for (uint32_t i = 0; i < n && !threads; i++) CHECK(missed[i], "nobody misses the barrier in line %u", line[i]);
