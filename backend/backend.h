@@ -127,10 +127,13 @@ typedef struct {
     int *data_tap;         /* per bit */
     Lit en_any[2];         /* and one of these two is 1 (both LIT0: no such condition) */
     Lit *lane_key;         /* tail register: lane j is written only if this was 1 on the token data_tap back (LIT1: always) */
-    /* accumulator: bits [cnt_lo, cnt_lo + cnt_bits) are one integer lane; bump adds 1 to it */
+    /* accumulator: bits [cnt_lo, cnt_lo + cnt_bits) are one integer lane of 0..cnt_max; bump adds 1 to it */
     unsigned cnt_lo, cnt_bits;
+    int32_t cnt_max;
     Lit bump;
     Node cnt;              /* its node */
+    Lit full;              /* counts in every step: the lane holds cnt_max = 2^cnt_bits, which the bits above do not know yet */
+    Lit late;              /* delayed write: done only if this was 1 in the previous pass (LIT0: the write is none) */
     /* loading: when load_on is 1, row load_addr := load_data whatever the rest says (LIT0: cannot be loaded) */
     Lit load_on, *load_addr, *load_data; /* in the sense of load.c; PORT_ROM: 0 except in the token that loads a row */
     uint32_t nload_addr;
@@ -160,6 +163,7 @@ typedef struct {
     int form;            /* index into Field.form of the short form, -1: none */
     unsigned score;      /* rank: of the kinds that are on at once the one of the highest is said; 0: never said */
     uint32_t word;       /* of the protocol's words: the payload, where it has bits and is said */
+    uint32_t carry;      /* 1 + the silently counting element whose upper bits it brings up to date; 0: none */
 } Kind;
 
 enum { FIELD_PARTS = 3 }; /* each of at most 64 bits */

@@ -17,14 +17,14 @@ static char *netlist_text(const Circuit *c)
 
 /* DeltaNet writes before it reads, which is what a forward element wants, if it is written directly; where it cannot be, its reads are
  * given the write by logic, and the modes are chosen again. */
-static Modes *choose_modes(Circuit *c, const Target *t)
+static Modes *choose_modes(Circuit *c, const BuildOptions *o)
 {
     Modes *m = xalloc(sizeof *m);
     bool *late = xalloc(c->states.n + 1), any;
     c = circuit_lower_rows(c);
     do {
         care_simplify(c);
-        *m = modes_choose(c, t);
+        *m = modes_choose(c, o->target, o->bf16, o->payload ? o->payload : DEFAULT_PAYLOAD);
         if (m->error) return m;
         any = false;
         for (uint32_t s = 0; s < c->states.n; s++) any |= late[s] = c->states.data[s].forward && (m->mode[s] == MODE_FED || m->mode[s] == MODE_TAIL);
@@ -45,7 +45,7 @@ Build build_protocol(Circuit *c, const BuildOptions *o)
         b.error = xfmt("line %u: %s is in attention, where a memory can only be read", c->writes.data[i].span.line, s->name);
         return b;
     }
-    b.modes = choose_modes(c, opt->target);
+    b.modes = choose_modes(c, opt);
     if ((b.error = b.modes->error)) return b;
     b.protocol = protocol_derive(b.modes, opt);
     if (opt->vocab && b.protocol->vocab > opt->vocab) {
@@ -79,7 +79,8 @@ Build build_machine(Circuit *c, const BuildOptions *o)
 
 /* ---- report ---- */
 
-static const char *const mode_name[] = {[MODE_CONST] = "constant", [MODE_DIRECT] = "direct", [MODE_FED] = "fed back", [MODE_TAIL] = "tail", [MODE_HOST] = "host"};
+static const char *const mode_name[] = {[MODE_CONST] = "constant", [MODE_DIRECT] = "direct", [MODE_LATE] = "delayed", [MODE_FED] = "fed back",
+                                       [MODE_COUNT] = "counts", [MODE_TAIL] = "tail", [MODE_HOST] = "host"};
 
 static void print_states(const Build *b, FILE *out)
 {
@@ -91,7 +92,8 @@ static void print_states(const Build *b, FILE *out)
             const Port *q = b->plan->ports.data[i].port;
             if ((q->kind == PORT_STATE || q->kind == PORT_ROM) && q->state == s) fprintf(out, " %d%s", q->home, q->kind == PORT_ROM ? " (attention)" : "");
         }
-        if ((int)s == b->modes->tail && b->modes->cnt_bits) fprintf(out, "  (counts silently over %u bits)", b->modes->cnt_bits);
+        unsigned counts = (int)s == b->modes->tail ? b->modes->cnt_bits : b->modes->count_bits[s];
+        if (counts) fprintf(out, "  (counts silently over %u bits)", counts);
         fputc('\n', out);
     }
 }

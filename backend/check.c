@@ -14,6 +14,7 @@ typedef struct {
     uint32_t at;     /* next token to compare */
     uint64_t steps;
     bool pending, terminal; /* the evaluated step has not been committed; it ends the run */
+    bool retires, counted;  /* the evaluated step is no inner pass; the last committed one was none */
     bool answered;          /* the host has spoken since: the step's last token has been fed */
 } Check;
 
@@ -86,7 +87,9 @@ static const char *token_text(const Check *c, uint32_t token)
 /* A step that ends the run says nothing else: what it would have fed back does not happen. */
 static void commit(Check *c)
 {
-    if (c->pending) encode_commit(c->build.protocol, c->sim, c->terminal);
+    if (!c->pending) return;
+    encode_commit(c->build.protocol, c->sim, c->terminal);
+    c->counted = c->retires;
     c->pending = false;
 }
 
@@ -96,10 +99,11 @@ static int judge(void *ctx, Machine *mc, uint32_t token)
     Check *c = ctx;
     if (c->at == c->expected.n) {
         commit(c);
-        bool retired;
         c->expected.n = c->at = 0;
-        sim_eval(c->sim, NULL, &retired);
-        c->steps += retired;
+        if (c->counted) encode_carries(c->build.protocol, c->sim, &c->expected);
+        c->counted = false;
+        sim_eval(c->sim, NULL, &c->retires);
+        c->steps += c->retires;
         c->terminal = encode_step(c->build.protocol, c->sim, &c->expected);
         c->pending = true;
         c->answered = false;

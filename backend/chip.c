@@ -111,8 +111,8 @@ static json_t *piece(const Chip *c, const CopyPiece *p)
                           "nrows", (int)p->nrows, "group_rows", (int)p->group_rows, "group_heads", (int)p->group_heads, "bits", bits, "pilots",
                           pilots, "one", (double)HOT);
     if (p->count.head >= 0)
-        json_object_set_new(o, "count", json_pack("{s:i, s:i, s:i, s:i, s:f}", "head", p->count.head, "lane", p->count.lane, "low",
-                                                  (int)q->cnt_lo, "bits", (int)q->cnt_bits, "unit", (double)HOT));
+        json_object_set_new(o, "count", json_pack("{s:i, s:i, s:i, s:i, s:i, s:f}", "head", p->count.head, "lane", p->count.lane, "low",
+                                                  (int)q->cnt_lo, "bits", (int)q->cnt_bits, "max", (int)q->cnt_max, "unit", (double)HOT));
     return o;
 }
 

@@ -77,6 +77,17 @@ static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more,
     }
 }
 
+void encode_carries(const Protocol *p, const Sim *s, Tokens *out)
+{
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        if (!p->kinds.data[k].carry) continue;
+        uint32_t r = p->kinds.data[k].carry - 1;
+        unsigned lo = p->m->count_lo[r], up = lo + p->m->count_bits[r];
+        uint64_t v = sim_get(s, r, 0);
+        if ((v >> lo & mask64(up - lo)) == 0) put(p, out, k, (v & mask64(lo)) | (up < 64 ? v >> up << lo : 0));
+    }
+}
+
 bool encode_step(const Protocol *p, const Sim *s, Tokens *out)
 {
     for (uint32_t f = 0; f < p->first_normal; f++)
@@ -95,7 +106,7 @@ bool encode_step(const Protocol *p, const Sim *s, Tokens *out)
     }
     if (out->n == before)
         for (uint32_t k = 0; k < p->kinds.n; k++)
-            if (p->kinds.data[k].role == ROLE_TRACE && p->kinds.data[k].field < 0) put(p, out, k, 0);
+            if (p->kinds.data[k].role == ROLE_TRACE && p->kinds.data[k].field < 0 && !p->kinds.data[k].carry) put(p, out, k, 0);
     return false;
 }
 

@@ -12,6 +12,7 @@ typedef enum {
     KEY_CONST, /* one row, always addressed; beta alone decides. Blocks of this class share key heads */
     KEY_ROWS,  /* address literals */
     KEY_LATCH, /* one row, addressed after a token with latch_begin or latch_set */
+    KEY_LATE,  /* one row, addressed if `late` was 1 in the previous pass */
     KEY_LANE   /* one row, addressed if lane_key was 1 some tokens back */
 } KeyClass;
 
@@ -52,7 +53,7 @@ static void port_blocks(const Chip *c, uint32_t i, const struct Slice *s, Blocks
     unsigned lanes = port_lanes(q), step = q->lane_key ? 1 : lanes;
     for (unsigned j = 0; j < lanes; j += step) {
         Block b = {.port = i, .lane0 = j, .nlanes = step, .group0 = s->group0, .groups = s->groups, .split = q->rows > c->dk};
-        b.key = addressed ? KEY_ROWS : q->kind == PORT_LATCH ? KEY_LATCH : q->lane_key && j ? KEY_LANE : KEY_CONST;
+        b.key = addressed ? KEY_ROWS : q->kind == PORT_LATCH ? KEY_LATCH : q->late ? KEY_LATE : q->lane_key && j ? KEY_LANE : KEY_CONST;
         layout(c, &b);
         vec_push(out, b);
     }
@@ -170,6 +171,7 @@ static void emit_keys(Heads *h, const Block *b, uint32_t key)
             form = lin_add(lin_add(lin_const(-1), p->latch_begin, 2), p->latch_set, 3);
             tap = 1;
         }
+        if (b->key == KEY_LATE) form = decided(p->late), tap = 1;
         if (b->key == KEY_LANE) form = decided(p->lane_key[b->lane0]), tap = q->data_tap[b->lane0 * q->lane];
         chip_form(c, h->qkv, k_row(h, key, r), form, HOT);
         put_conv(h, k_row(h, key, r), tap);

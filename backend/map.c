@@ -200,6 +200,7 @@ void map_cover(Net *n, const Lit *roots, unsigned nroots, int last_time)
         for (uint32_t i = 0; q->lane_key && i < port_lanes(q); i++) require_lin(n, lin_lit(q->lane_key[i]), t);
         for (uint32_t i = 0; i < 2; i++) require_lin(n, lin_lit(q->en_any[i]), t);
         if (q->cnt_bits) require_lin(n, lin_lit(q->bump), t);
+        require_lin(n, lin_lit(q->late), t);
         require_lin(n, lin_lit(q->latch_begin), t);
         require_lin(n, lin_lit(q->latch_set), t);
     }

@@ -1,8 +1,10 @@
 /* modes.c: which state elements are written directly (free) and which through tokens, by the law of the machine: a direct write needs
  * its address, data and enable below the element's home layer. A home is raised to make a write direct when that adds no depth. */
 #include "modes.h"
+#include <string.h>
 
 enum { COUNT_BITS = 6 }; /* 4 * 2^6 - 1 <= 256: the count's steps are exact in bf16 (gates of 4n - 4t + 3) */
+enum { LATE_ROUNDS = 4 };
 
 const Write *write_of(const Circuit *c, uint32_t s)
 {
@@ -47,6 +49,28 @@ static Ref advance_cond(Circuit *c, Ref data, uint32_t s, unsigned *lo)
     return r;
 }
 
+/* Registers that advance in every step. Their upper bits are said, by a token of its own, only when the count below them is full, and are
+ * never written otherwise. The lane reaches 2^bits before that token, one step more than the tail's. */
+static void choose_counts(Modes *m, bool bf16)
+{
+    Circuit *c = m->c;
+    for (uint32_t s = 0; s < c->states.n; s++) {
+        const Write *w = write_of(c, s);
+        const State *st = &c->states.data[s];
+        unsigned lo = 64, most = bf16 ? COUNT_BITS - 1 : COUNT_BITS;
+        uint64_t v;
+        if (st->kind != ST_REG || !w || st->hidden || w->lanes || st->lane < st->width) continue;
+        if (!(ir_is_const(c, w->en, &v) && v) && w->en != c->retire) continue;
+        Ref adv = advance_cond(c, w->data, s, &lo);
+        if (!adv || !ir_is_const(c, adv, &v) || !v) continue;
+        unsigned bits = st->width - lo < most ? st->width - lo : most;
+        if (st->width - bits > m->payload) continue;
+        m->count_lo[s] = lo, m->count_bits[s] = bits;
+        m->mode[s] = MODE_COUNT;
+    }
+}
+
+/* A register that counts in every step is the tail only where no other could be it as well. */
 static void choose_tail(Modes *m)
 {
     Circuit *c = m->c;
@@ -54,7 +78,7 @@ static void choose_tail(Modes *m)
     for (uint32_t s = 0; s < c->states.n; s++) {
         const Write *w = write_of(c, s);
         const State *st = &c->states.data[s];
-        if (st->kind != ST_REG || !w || st->hidden) continue;
+        if (st->kind != ST_REG || !w || st->hidden || m->mode[s] == MODE_COUNT) continue;
         unsigned lo = 64;
         Ref adv = advance_cond(c, w->data, s, &lo);
         w = write_of(c, s);
@@ -67,6 +91,21 @@ static void choose_tail(Modes *m)
         m->cnt_bits = !adv ? 0 : room < COUNT_BITS ? room : COUNT_BITS;
     }
     if (m->tail >= 0) m->mode[m->tail] = MODE_TAIL;
+}
+
+static void choose_silent(Modes *m, bool bf16)
+{
+    choose_counts(m, bf16);
+    choose_tail(m);
+    if (m->tail_adv) return;
+    for (uint32_t s = 0; s < m->c->states.n; s++) { /* the tail's own count is cheaper than a second one */
+        if (m->mode[s] != MODE_COUNT) continue;
+        if (m->tail >= 0) m->mode[m->tail] = MODE_FED;
+        for (uint32_t i = 0; i < m->c->states.n; i++)
+            if (m->mode[i] == MODE_COUNT) m->mode[i] = MODE_FED, m->count_bits[i] = 0;
+        choose_tail(m);
+        return;
+    }
 }
 
 /* ---- room for ports ---- */
@@ -154,7 +193,7 @@ void modes_place(Modes *m, Port *q)
             break;
         }
         if (m->attention[l]) continue;
-        if (q->rows == 1) { /* shares key heads */
+        if (q->rows == 1 && q->late == LIT0) { /* shares key heads */
             if (!t->native && free_keys(m, l) * r < h + r) continue;
             m->shared[l] += h;
             m->deltanet[l] = true;
@@ -176,12 +215,12 @@ void modes_place(Modes *m, Port *q)
 
 /* ---- ports for reads ---- */
 
-/* Bit i of the count n in [0, 2^bits): sum over the t at which it flips of [n >= t], each as
+/* Bit i of the count n in [0, max]: sum over the t at which it flips of [n >= t], each as
  * (relu(4(n-t)+3) - relu(4(n-t)+1)) / 2, which is right for any n within 0.14 of an integer: the count is a sum of small
  * increments that need not be exact in every dtype (numerics.md). */
-static Lit count_bit(Net *n, Node cnt, unsigned bits, unsigned i)
+static Lit count_bit(Net *n, Node cnt, int max, unsigned i)
 {
-    int max = (1 << bits) - 1, step = 1 << i;
+    int step = 1 << i;
     Expr e = {lin_const(0), 0, xalloc((size_t)(2 * (max / step) + 2) * sizeof(Term))};
     for (int t = step, sign = 1; t <= max; t += step, sign = -sign)
         for (int half = 0; half < 2; half++) {
@@ -201,10 +240,22 @@ static Lit *port_bits(Net *n, Modes *m, Port *p)
         if (!counted) out[i] = g_input(n, N_PORT, id, i, 0, 1) * 2;
     }
     if (!p->cnt_bits) return out;
-    p->cnt = g_input(n, N_PORT, id, p->cnt_lo, 0, (1 << p->cnt_bits) - 1);
-    for (unsigned i = 0; i < p->cnt_bits; i++) out[p->cnt_lo + i] = count_bit(n, p->cnt, p->cnt_bits, i);
-    (void)m;
+    p->cnt = g_input(n, N_PORT, id, p->cnt_lo, 0, p->cnt_max);
+    for (unsigned i = 0; i < p->cnt_bits; i++) out[p->cnt_lo + i] = count_bit(n, p->cnt, p->cnt_max, i);
+    if (m->mode[p->state] != MODE_COUNT) return out;
+    p->full = count_bit(n, p->cnt, p->cnt_max, p->cnt_bits);
+    unsigned up = p->cnt_lo + p->cnt_bits, w = p->width - up; /* a full lane is one more above it */
+    Lit *one = xalloc(w * sizeof *one + 1); /* LIT0 */
+    if (w) m_add(n, w, out + up, one, p->full, LIT1, out + up, p->span);
     return out;
+}
+
+void modes_count(const Modes *m, Port *p)
+{
+    bool tail = (int)p->state == m->tail;
+    p->cnt_lo = tail ? m->cnt_lo : m->count_lo[p->state];
+    p->cnt_bits = tail ? m->cnt_bits : m->count_bits[p->state];
+    p->cnt_max = !p->cnt_bits ? 0 : (1 << p->cnt_bits) - tail;
 }
 
 static Lit *read_port(Net *n, Ref r, BitMap *bits, void *ctx)
@@ -225,7 +276,8 @@ static Lit *read_port(Net *n, Ref r, BitMap *bits, void *ctx)
     }
     p.home = home_after(t);
     if (m->min_home[o->imm] > p.home) p.home = m->min_home[o->imm];
-    if ((int)o->imm == m->tail) p.cnt_lo = m->cnt_lo, p.cnt_bits = m->cnt_bits;
+    modes_count(m, &p);
+    if (m->mode[o->imm] == MODE_LATE) p.late = LIT1; /* which condition it is, pass.c says */
     modes_place(m, &p);
     vec_push(&n->ports, p);
     Lit *out = port_bits(n, m, &n->ports.data[n->ports.n - 1]);
@@ -286,10 +338,12 @@ static int step_depth(const Modes *m)
     for (uint32_t i = 0; i < m->c->writes.n; i++) {
         const Write *w = &m->c->writes.data[i];
         int t = write_time(m, w);
+        if (m->mode[w->state] == MODE_COUNT) continue;
         if (m->mode[w->state] != MODE_DIRECT) {
             int e = ref_label(m, w->en);
             t = e > t ? e : t;
         }
+        if (m->mode[w->state] == MODE_LATE && 2 * m->min_home[w->state] + 1 > t) t = 2 * m->min_home[w->state] + 1;
         d = t > d ? t : d;
     }
     for (uint32_t i = 0; i < m->c->emits.n; i++) {
@@ -313,14 +367,36 @@ static Ref *step_roots(const Circuit *c, unsigned *n)
     return r;
 }
 
-/* Every direct write is known when its element's lowest block comes: raising one home may have made another's operands late. */
+/* The home that a delayed write needs: a key's literal says whether it happens. */
+static int late_home(const Modes *m, const Write *w)
+{
+    int t = write_time(m, w), e = ref_label(m, w->en), h = home_after(e > t ? e : t);
+    return h < 1 ? 1 : h;
+}
+
+static int home_needed(const Modes *m, const Write *w)
+{
+    int mode = m->mode[w->state];
+    return mode == MODE_DIRECT ? home_after(write_time(m, w)) : mode == MODE_LATE ? late_home(m, w) : 0;
+}
+
+/* Every direct or delayed write is known when its element's lowest block comes: raising one home may have made another's operands late. */
 static bool direct_in_time(const Modes *m)
 {
-    for (uint32_t i = 0; i < m->c->writes.n; i++) {
-        const Write *w = &m->c->writes.data[i];
-        if (m->mode[w->state] == MODE_DIRECT && home_after(write_time(m, w)) > m->min_home[w->state]) return false;
-    }
+    for (uint32_t i = 0; i < m->c->writes.n; i++)
+        if (home_needed(m, &m->c->writes.data[i]) > m->min_home[m->c->writes.data[i].state]) return false;
     return true;
+}
+
+/* Raises the homes that came too low; false when none did. */
+static bool raise_homes(Modes *m)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < m->c->writes.n; i++) {
+        int h = home_needed(m, &m->c->writes.data[i]), *home = &m->min_home[m->c->writes.data[i].state];
+        if (h > *home) *home = h, any = true;
+    }
+    return any;
 }
 
 /* Homes depend on each other (a raised home moves what it feeds), so a candidate is tried by building the whole step again. */
@@ -347,6 +423,29 @@ static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
     m->depth = step_depth(m);
 }
 
+/* A register whose next value is known below its home, if that is raised: the pass that reads the step's last token takes enable and value of
+ * the pass before through the conv taps, so that nobody sees the write too early. A value that depends on the register itself never comes
+ * to an end here. */
+static void try_late(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
+{
+    const Write *w = write_of(m->c, s);
+    const State *st = &m->c->states.data[s];
+    int old_depth = m->depth;
+    if (st->kind != ST_REG || st->hidden || st->forward || w->lanes || w->index || state_is_filled(st)) return;
+    size_t size = m->c->states.n * sizeof *m->min_home;
+    int *old_homes = memcpy(xalloc(size), m->min_home, size);
+    m->mode[s] = MODE_LATE;
+    for (int round = 0; round < LATE_ROUNDS && m->depth <= old_depth && (raise_homes(m) || !round); round++) {
+        modes_build(m, roots, nroots);
+        m->depth = step_depth(m);
+    }
+    if (m->depth <= old_depth && direct_in_time(m)) return;
+    m->mode[s] = MODE_FED;
+    memcpy(m->min_home, old_homes, size);
+    modes_build(m, roots, nroots);
+    m->depth = step_depth(m);
+}
+
 /* A file whose row number is known below its home need not be told it: the conv tap has it. Copies of constant rows sit lower than the
  * others; they are raised where that costs nothing. */
 static void try_tap(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
@@ -364,16 +463,18 @@ static void try_tap(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
     m->depth = step_depth(m);
 }
 
-Modes modes_choose(Circuit *c, const Target *target)
+Modes modes_choose(Circuit *c, const Target *target, bool bf16, unsigned payload)
 {
-    Modes m = {.c = c, .target = target, .mode = xalloc((c->states.n + 1) * sizeof(int)), .min_home = xalloc((c->states.n + 1) * sizeof(int))};
+    Modes m = {.c = c, .target = target, .mode = xalloc((c->states.n + 1) * sizeof(int)), .min_home = xalloc((c->states.n + 1) * sizeof(int)),
+               .count_lo = xalloc((c->states.n + 1) * sizeof(unsigned)), .count_bits = xalloc((c->states.n + 1) * sizeof(unsigned)),
+               .payload = payload};
     m.idle = idle_find(c);
     for (uint32_t s = 0; s < c->states.n; s++) {
         m.mode[s] = c->states.data[s].kind == ST_HOST ? MODE_HOST : write_of(c, s) ? MODE_FED : MODE_CONST;
         /* layer 0 holds the stage registers that the others are written from, by steps and by loading */
         m.min_home[s] = m.mode[s] == MODE_FED || state_is_filled(&c->states.data[s]);
     }
-    choose_tail(&m);
+    choose_silent(&m, bf16);
     if (m.tail >= 0) m.min_home[m.tail] = 0;
     unsigned nroots;
     Ref *roots = step_roots(c, &nroots);
@@ -384,6 +485,8 @@ Modes modes_choose(Circuit *c, const Target *target)
         for (uint32_t s = 0; s < c->states.n; s++)
             if (c->states.data[s].kind == order[k] && m.mode[s] == MODE_FED && (!c->states.data[s].hidden || c->states.data[s].forward))
                 try_direct(&m, s, roots, nroots);
+    for (uint32_t s = 0; s < c->states.n; s++)
+        if (m.mode[s] == MODE_FED) try_late(&m, s, roots, nroots);
     for (uint32_t s = 0; s < c->states.n; s++)
         if (m.mode[s] == MODE_FED && c->states.data[s].rows <= target->dk) try_tap(&m, s, roots, nroots);
     return m;

@@ -3,9 +3,11 @@
 #define TAPEOUT_MODES_H
 #include "backend.h"
 
-/* CONST: never written. DIRECT: written in the same pass, costs no token. FED: its data travel in tokens and it is written by the pass
- * that reads the step's last token. TAIL: the one register of layer 0, the last thing said. HOST: written by input tokens. */
-typedef enum { MODE_CONST, MODE_DIRECT, MODE_FED, MODE_TAIL, MODE_HOST } Mode;
+/* CONST: never written. DIRECT: written in the same pass, costs no token. LATE: written by the pass that reads the step's last token,
+ * with enable and data of the pass before, both known below its home: costs no token either. FED: its data travel in tokens and it is written
+ * by the pass that reads the step's last token. COUNT: advances by a constant in every step, silently. TAIL: the one register of layer 0, the
+ * last thing said. HOST: written by input tokens. */
+typedef enum { MODE_CONST, MODE_DIRECT, MODE_LATE, MODE_FED, MODE_COUNT, MODE_TAIL, MODE_HOST } Mode;
 
 typedef struct {
     Circuit *c;
@@ -14,6 +16,8 @@ typedef struct {
     int tail;             /* state, -1: none */
     Ref tail_adv;         /* 1 bit: the tail register only advances by 1 << cnt_lo in this step; 0: it is no accumulator */
     unsigned cnt_lo, cnt_bits;
+    unsigned *count_lo, *count_bits; /* per state of MODE_COUNT: bits [lo, lo + bits) are counted */
+    unsigned payload;     /* most bits that a token can say */
     BitMap bits;
     Node labelled;
     const Target *target;
@@ -27,9 +31,11 @@ typedef struct {
 /* The write of state s, or NULL. */
 const Write *write_of(const Circuit *c, uint32_t s);
 /* Decides mode, min_home, tail. An element of more than dk rows cannot take its write address from a conv tap. */
-Modes modes_choose(Circuit *c, const Target *target);
+Modes modes_choose(Circuit *c, const Target *target, bool bf16, unsigned payload);
 /* Sets home, last and slices of a port that wants layer q->home: later, or over several layers, where the target's heads are taken. */
 void modes_place(Modes *m, Port *q);
+/* Gives the port of state p->state its count, if it has one. */
+void modes_count(const Modes *m, Port *p);
 bool state_is_rom(const State *s);
 /* Has contents before the first step. */
 bool state_is_filled(const State *s);

@@ -16,6 +16,7 @@ typedef struct {
     Lit (*present)[2]; /* per field: said by an earlier token of this step, said by this token */
     Lit begin, commit;
     Lit act;       /* the pass that may write directly: the first of a step, once the host has given what was asked for */
+    Lit begun;     /* a step has begun since the last loader token: a prompt's last tokens end none (LIT0: nobody asks) */
     Lit asked;     /* an earlier token of the step was a `take` (LIT0: there is none) */
     Lit run;       /* not loading (LIT1: nothing can be loaded) */
     Lit *load;     /* the record being loaded: row number, data; 0 otherwise */
@@ -52,7 +53,7 @@ static bool is_begin(const Protocol *p, const Kind *k, int a, int c) { (void)p, 
 static bool is_commit(const Protocol *p, const Kind *k, int a, int c)
 {
     (void)p, (void)a, (void)c;
-    return k->last && k->role != ROLE_START && k->role != ROLE_INPUT;
+    return k->last && k->role != ROLE_START && k->role != ROLE_INPUT && !k->carry;
 }
 static bool is_field(const Protocol *p, const Kind *k, int f, int c) { (void)p, (void)c; return k->field == f; }
 static bool is_chunk(const Protocol *p, const Kind *k, int f, int j) { (void)p; return k->field == f && k->chunk == j; }
@@ -288,6 +289,37 @@ static void write_tail(Pass *b, Port *q, int f)
     if (q->cnt_bits) q->bump = flag(b, "bump", is_bump, f, 0);
 }
 
+static bool is_carry(const Protocol *p, const Kind *k, int s, int j) { (void)p, (void)j; return k->carry == (uint32_t)s + 1; }
+static bool is_count(const Protocol *p, const Kind *k, int a, int j) { return is_commit(p, k, a, j) && !k->hold; }
+
+/* A register that counts in every step: added to by every last token, its bits above the count written by its carry. */
+static void write_count(Pass *b, Port *q)
+{
+    int s = (int)q->state;
+    q->nen = 1;
+    q->en = one_lit(flag(b, xfmt("carry %d", s), is_carry, s, 0));
+    q->data = zeros(q->width);
+    q->data_tap = taps(q->width, 0);
+    for (unsigned i = 0, at = 0; i < q->width; i++)
+        if (i < q->cnt_lo || i >= q->cnt_lo + q->cnt_bits)
+            q->data[i] = payload_bit(b, xfmt("carry %d.%u", s, at), is_carry, s, 0, at, NULL), at++;
+    Node from = b->n->nodes.n;
+    q->bump = g_and(b->n, flag(b, "count", is_count, 0, 0), b->begun);
+    map_label(b->n, from);
+}
+
+/* The key of the pass before says whether, this pass's token says when. */
+static void write_late(Pass *b, Port *q, const Write *w)
+{
+    const BitMap *m = &b->p->m->bits;
+    q->late = m->bits[w->en][0];
+    q->nen = 2;
+    q->en = zeros(2);
+    q->en[0] = b->commit, q->en[1] = b->begun;
+    q->data = m->bits[w->data];
+    q->data_tap = taps(q->width, 1);
+}
+
 static bool is_input(const Protocol *p, const Kind *k, int s, int j) { (void)p, (void)j; return k->role == ROLE_INPUT && k->field == -2 - s; }
 
 static void write_host(Pass *b, Port *q)
@@ -329,7 +361,9 @@ static void write_port(Pass *b, uint32_t id)
     x.written = true;
     switch (m->mode[q->state]) {
     case MODE_DIRECT: write_direct(b, &x, w); break;
+    case MODE_LATE: write_late(b, &x, w); break;
     case MODE_FED: write_fed(b, &x, w, field_of(b->p, w)); break;
+    case MODE_COUNT: write_count(b, &x); break;
     case MODE_TAIL: write_tail(b, &x, field_of(b->p, w)); break;
     default: write_host(b, &x);
     }
@@ -350,9 +384,11 @@ static void unread_ports(Pass *b)
         const State *st = &m->c->states.data[s];
         if (seen || state_is_rom(st)) continue;
         int home = m->min_home[s];
-        new_port(b, (Port){.kind = PORT_STATE, .name = st->name, .state = s, .width = st->width, .lane = st->lane, .rows = st->rows,
-                           .home = home, .has_hard = st->has_hard, .hard_row = st->hard_row, .span = st->span, .unread = true,
-                           .cnt_lo = (int)s == m->tail ? m->cnt_lo : 0, .cnt_bits = (int)s == m->tail ? m->cnt_bits : 0});
+        Port q = {.kind = PORT_STATE, .name = st->name, .state = s, .width = st->width, .lane = st->lane, .rows = st->rows,
+                  .home = home, .has_hard = st->has_hard, .hard_row = st->hard_row, .span = st->span, .unread = true};
+        if (m->mode[s] == MODE_LATE) q.late = LIT1;
+        modes_count(m, &q);
+        new_port(b, q);
     }
 }
 
@@ -373,6 +409,22 @@ static void act_flags(Pass *b)
         if (p->m->c->emits.data[p->fields.data[f].index].role == EMIT_TAKE && protocol_has(p, is_more, (int)f, 0)) b->asked = latch_field(b, (int)f);
 }
 
+/* Delayed writes and silent counts follow a step that was really taken: the tail's tokens at the end of a prompt end none. */
+static void begun_latch(Pass *b)
+{
+    bool wanted = false;
+    for (uint32_t s = 0; s < b->p->m->c->states.n; s++) wanted |= b->p->m->mode[s] == MODE_LATE || b->p->m->mode[s] == MODE_COUNT;
+    b->begun = LIT0;
+    if (!wanted) return;
+    Port q = {.kind = PORT_LATCH, .name = "begun", .width = 1, .lane = 1, .rows = 1, .written = true, .early = true};
+    q.latch_begin = flag(b, "load", is_load, 0, 0);
+    q.latch_set = b->begin;
+    q.data = one_lit(b->begin);
+    q.data_tap = taps(1, 1);
+    new_port(b, q);
+    b->begun = port_out(b, 1)[0];
+}
+
 static Ref *pass_roots(Protocol *p, unsigned *n)
 {
     const Circuit *c = p->m->c;
@@ -387,6 +439,20 @@ static Ref *pass_roots(Protocol *p, unsigned *n)
     return r;
 }
 
+/* The port of a silently counting element: all its copies are alike. */
+static const Port *count_port(const Net *n, uint32_t s)
+{
+    for (uint32_t i = 0; i < n->ports.n; i++)
+        if (n->ports.data[i].kind == PORT_STATE && n->ports.data[i].state == s && n->ports.data[i].full) return &n->ports.data[i];
+    die("a silently counting register that nobody reads");
+}
+
+static void carry_outputs(Pass *b)
+{
+    for (uint32_t k = 0; k < b->p->kinds.n; k++)
+        if (b->p->kinds.data[k].carry) b->n->kind_out.data[k] = count_port(b->n, b->p->kinds.data[k].carry - 1)->full;
+}
+
 static void outputs(Pass *b)
 {
     Protocol *p = b->p;
@@ -399,6 +465,7 @@ static void outputs(Pass *b)
         n->word_width[i] = op_at(p->m->c, p->words.data[i])->width;
         n->word_out[i] = p->m->bits.bits[p->words.data[i]];
     }
+    carry_outputs(b);
 }
 
 static void cover(Net *n)
@@ -426,6 +493,7 @@ Net *pass_build(Protocol *p)
     b.commit = flag(&b, "commit", is_commit, 0, 0);
     b.run = p->loads.n ? flag(&b, "run", is_run, 0, 0) : LIT1;
     act_flags(&b);
+    begun_latch(&b);
     stage_load(&b);
     for (uint32_t f = p->first_field; f < p->fields.n; f++)
         if (!p->fields.data[f].tail) stage_field(&b, (int)f);

@@ -65,6 +65,7 @@ static void last_uses(Slots *s)
         use_lits(s, q->en_any, 2, t);
         use_lits(s, q->data, q->width, t);
         use_lits(s, &q->bump, 1, t);
+        use_lits(s, &q->late, 1, t);
         use_lits(s, &q->latch_begin, 1, t);
         use_lits(s, &q->latch_set, 1, t);
     }
@@ -288,6 +289,7 @@ static void plan_ports(Slots *s)
             x.en_any = forms(p, q->en_any, 2);
             x.data = forms(p, q->data, q->data ? q->width : 0);
             x.bump = over_channels(p, lin_lit(q->bump));
+            x.late = over_channels(p, lin_lit(q->late));
             x.latch_begin = over_channels(p, lin_lit(q->latch_begin));
             x.latch_set = over_channels(p, lin_lit(q->latch_set));
             plan_load(p, idle, &x);

@@ -33,7 +33,7 @@ typedef struct {
     bool counted;      /* out[cnt_lo] receives the count */
     bool reads;        /* some output is needed */
     Lin *raddr, *waddr, *en, *en_any, *lanes, *lane_key, *data;
-    Lin bump, latch_begin, latch_set, rgate, load_on;
+    Lin bump, late, latch_begin, latch_set, rgate, load_on;
     Lin *load_addr, *load_data; /* PORT_ROM */
     int en_idle;       /* what the enable's AND counts to while loading (blocks.c): load_on lifts it to 1 */
 } PlanPort;

@@ -19,6 +19,7 @@ struct PlanLevel {
     Tokens said;         /* of the step at work */
     uint32_t next;       /* the token to feed */
     const Kind *host;    /* the kind of host tokens, or NULL */
+    bool counted;        /* the last step retired, and the plan was there */
     bool input;          /* the host has spoken since the last step */
     bool ended, tired;   /* by an exit or a fault; the plan has followed long enough */
     unsigned tokens;
@@ -72,6 +73,7 @@ static void start_plan(Level *l)
         for (uint32_t r = 0; r < c->states.data[s].rows; r++) plansim_set(l->plan, s, r, sim_get(l->sim, s, r));
     l->next = kind_of_role(p, ROLE_START)->base;
     l->running = true;
+    l->counted = false;
     l->input = l->host; /* which the start waits for */
 }
 
@@ -113,7 +115,9 @@ static uint32_t level_step(void *ctx, const Event **events, bool *retired)
     l->input = false;
     uint32_t n = sim_eval(l->sim, events, retired);
     l->said.n = 0;
+    if (l->counted) encode_carries(l->build.protocol, l->sim, &l->said);
     l->ended = encode_step(l->build.protocol, l->sim, &l->said);
+    l->counted = *retired;
     encode_commit(l->build.protocol, l->sim, false);
     if (follows) follow(l);
     return n;

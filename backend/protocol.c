@@ -9,7 +9,9 @@
  * field is on when it is needed and what comes before it may have been said, a part of it with `more` to follow also when it is the last. Faults rank
  * first, then the fields in their order, in a field its short forms and the inner pass before the rest, and what ends the step before what does not;
  * `none`, always on, is last. Each kind's payload is read from the field itself. The conditions stay shallow, and no proof has to
- * show that two of them exclude each other. */
+ * show that two of them exclude each other.
+ *
+ * Before all of this come the carries of registers that count in every step (modes.c). */
 #include "protocol.h"
 #include <string.h>
 
@@ -273,7 +275,8 @@ static void load_kinds(Protocol *p)
     const Circuit *c = p->m->c;
     for (uint32_t s = 0; s < c->states.n; s++) {
         const State *st = &c->states.data[s];
-        if (!state_is_filled(st) || (int)s == p->m->tail || st->kind == ST_HOST) continue;
+        bool counts = p->m->mode[s] == MODE_COUNT; /* is added to before it is ever replaced: its row must stand */
+        if ((!state_is_filled(st) && !counts) || (int)s == p->m->tail || st->kind == ST_HOST) continue;
         if (st->rows > 1 && clog2(st->rows) > p->load_index) p->load_index = clog2(st->rows);
         if (st->width > p->load_data) p->load_data = st->width;
         uint32_t g = 0;
@@ -294,12 +297,25 @@ static void load_kinds(Protocol *p)
     }
 }
 
+/* Between steps, before all else: it changes no value, only how one is kept. It ends no step, and is no inner pass that counts. */
+static void carry_kinds(Protocol *p)
+{
+    Circuit *c = p->m->c;
+    for (uint32_t s = 0; s < c->states.n; s++) {
+        if (p->m->mode[s] != MODE_COUNT) continue;
+        unsigned lo = p->m->count_lo[s], up = lo + p->m->count_bits[s], w = c->states.data[s].width;
+        add_kind(p, (Kind){.name = xfmt("%s.carry", c->states.data[s].name), .role = ROLE_TRACE, .width = lo + w - up, .last = true, .hold = true,
+                           .field = -1, .chunk = -1, .form = -1, .carry = s + 1});
+    }
+}
+
 static bool is_said(const Kind *k) { return k->role != ROLE_START && k->role != ROLE_INPUT && k->role != ROLE_LOAD; }
 
 /* Whether kind a is said where both are on. */
 static bool outranks(const Protocol *p, uint32_t a, uint32_t b)
 {
     const Kind *x = &p->kinds.data[a], *y = &p->kinds.data[b];
+    if (x->carry || y->carry) return x->carry && (!y->carry || a < b);
     if (x->field != y->field) return x->field >= 0 && (y->field < 0 || x->field < y->field);
     if (x->hold != y->hold) return x->hold;
     if ((x->form < 0) != (y->form < 0)) return x->form >= 0;
@@ -336,6 +352,7 @@ static void make_kinds(Protocol *p)
         k.name = xfmt("%s.more", k.name);
         add_kind(p, k);
     }
+    carry_kinds(p);
     load_kinds(p);
     rank_kinds(p);
     uint64_t base = 0;
@@ -488,6 +505,20 @@ static void emit_conditions(Protocol *p, uint32_t fi)
     }
 }
 
+/* A carry says the bits that are not counted as they read; whether it is on, the count's lane says (pass.c). */
+static void carry_words(Protocol *p)
+{
+    Circuit *c = p->m->c;
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        Kind *x = &p->kinds.data[k];
+        if (!x->carry || !x->width) continue;
+        uint32_t s = x->carry - 1;
+        unsigned lo = p->m->count_lo[s], up = lo + p->m->count_bits[s], w = c->states.data[s].width;
+        Ref v = ir_read(c, s, 0, c->states.data[s].span), high = up < w ? ir_slice(c, v, up, w - up) : 0, low = lo ? ir_slice(c, v, 0, lo) : 0;
+        x->word = vec_push(&p->words, high && low ? ir_cat2(c, high, low) : high ? high : low);
+    }
+}
+
 static void conditions(Protocol *p)
 {
     Circuit *c = p->m->c;
@@ -501,6 +532,7 @@ static void conditions(Protocol *p)
         for (unsigned j = 0; j < p->fields.data[f].nchunks; j++)
             chunk_conditions(p, f, j, p->fields.data[f].tail ? tail_chunk_due(p, f, j) : chunk_due(p, f, j));
     }
+    carry_words(p);
 }
 
 uint32_t protocol_channel(Protocol *p, const char *name, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b)

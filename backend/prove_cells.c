@@ -152,7 +152,7 @@ static bool count_lane(Rows *r, uint32_t i, uint32_t index, const Form *rest, do
     Lane *x = &r->lane[i];
     Var s;
     double a, k, lo, hi;
-    *x = (Lane){.count = true, .value = map->count[i], .max = (1 << map->count_bits) - 1};
+    *x = (Lane){.count = true, .value = map->count[i], .max = map->count_max};
     if (!map->always || x->value == 0 || low_bit(x->value) != x->value)
         return refuse(p, "layer %d: value head %u lane %u is added to, but the state map knows no count there", p->layer, r->head, i);
     if (!silu_row(p, rest, "value", index, M_CELL, &s, &a, &k) || !fixed_sum(r, rest, c, "value", index, &x->add)) return false;
@@ -218,7 +218,7 @@ static bool merge_lane(Rows *r, uint32_t i)
     double v = pilot ? map->pilot[i] : count ? map->count[i] : map->one[i];
     if (v == 0) return true;
     if (pilot && writes && !x->pilot) return refuse(r->p, "layer %d: value head %u: lane %u is a pilot that a write does not keep", r->p->layer, r->head, i);
-    if (x->value == 0) *x = (Lane){.pilot = pilot, .count = count, .bit = !pilot && !count, .value = v, .max = (1 << map->count_bits) - 1};
+    if (x->value == 0) *x = (Lane){.pilot = pilot, .count = count, .bit = !pilot && !count, .value = v, .max = map->count_max};
     if (x->value == v && pilot == x->pilot && count == x->count) return true;
     if (x->value == v && x->pilot && !pilot && !count) { /* a bit that is always written as 1 */
         x->pilot = false, x->bit = true;

@@ -282,7 +282,7 @@ static void install_piece(Prover *p, Installed *map, const ChipState *s, const P
         for (uint32_t i = 0; i < c->npilot; i++) map[base + c->pilot[i].head].pilot[c->pilot[i].lane] = c->pilot_value[i];
         if (!c->has_count) continue;
         map[base + c->count.head].count[c->count.lane] = c->count_unit;
-        map[base + c->count.head].count_bits = c->count_bits;
+        map[base + c->count.head].count_max = (int32_t)c->count_max;
     }
 }
 

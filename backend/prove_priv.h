@@ -310,7 +310,8 @@ typedef struct Installed {
     double *pilot;       /* [dv] */
     double *one;         /* [dv] value of a set bit */
     double *count;       /* [dv] unit of a count */
-    uint32_t count_bits, rows; /* rows below this may be written */
+    int32_t count_max;
+    uint32_t rows;       /* rows below this may be written */
     bool any, always;    /* always: every row is, before the first token */
 } Installed;
 

@@ -8,6 +8,7 @@ typedef struct {
     uint64_t *row;      /* the port's rows */
     int64_t *hist;      /* TAPS rows of the values that a conv tap may see: address bits, lane keys, data bits, latch flags */
     uint32_t nhist;
+    bool full;          /* the count is cnt_max = 2^cnt_bits: the rows' value includes it */
 } PortState;
 
 struct PlanSim {
@@ -65,7 +66,7 @@ PlanSim *plansim_new(const Plan *p, const Image *image)
         const Port *q = p->ports.data[i].port;
         PortState *x = &s->port[i];
         x->row = xalloc(q->rows * sizeof *x->row);
-        x->nhist = q->nwaddr + q->width + (q->lane_key ? port_lanes(q) : 0) + 2;
+        x->nhist = q->nwaddr + q->width + (q->lane_key ? port_lanes(q) : 0) + 3;
         x->hist = xalloc(TAPS * x->nhist * sizeof *x->hist);
         for (uint32_t r = 0; (q->kind == PORT_STATE || q->kind == PORT_ROM) && r < q->rows; r++) x->row[r] = initial(&p->net->c->states.data[q->state], r, image);
     }
@@ -88,6 +89,7 @@ static void remember(PlanSim *s, const PlanPort *p, PortState *x)
     for (uint32_t i = 0; i < q->nwaddr; i++) h[k++] = form_value(s, p->waddr[i]); /* no bits while others are loaded */
     for (uint32_t i = 0; i < q->width; i++) h[k++] = form_value(s, p->data[i]);
     for (uint32_t i = 0; q->lane_key && i < port_lanes(q); i++) h[k++] = form_bit(s, p->lane_key[i]);
+    h[k++] = form_bit(s, p->late);
     h[k++] = form_bit(s, p->latch_begin);
     h[k] = form_bit(s, p->latch_set);
 }
@@ -100,6 +102,7 @@ static bool enabled(const PlanSim *s, const PlanPort *p, const PortState *x)
         if (!form_bit(s, p->en[i])) return false;
     if (q->en_any[0] != LIT0 || q->en_any[1] != LIT0)
         if (!form_bit(s, p->en_any[0]) && !form_bit(s, p->en_any[1])) return false;
+    if (q->late) return tap(s, x, x->nhist - 3, 1);
     if (q->kind == PORT_LATCH) return tap(s, x, x->nhist - 2, 1) || tap(s, x, x->nhist - 1, 1);
     return true;
 }
@@ -110,6 +113,7 @@ static void write_row(PlanSim *s, const PlanPort *p, PortState *x)
     uint32_t row = 0, lanes0 = q->nwaddr + q->width;
     for (uint32_t i = 0; i < q->nwaddr; i++) row |= (uint32_t)must_be_bit(tap(s, x, i, q->waddr_tap)) << i;
     if (row >= q->rows || (q->has_hard && row == q->hard_row)) return;
+    x->full = false;
     for (unsigned i = 0; i < q->width; i++) {
         unsigned lane = i / q->lane;
         if (q->lanes && !form_bit(s, p->lanes[lane])) continue;
@@ -124,8 +128,9 @@ static void bump(PlanSim *s, const PlanPort *p, PortState *x)
     const Port *q = p->port;
     if (!q->cnt_bits || !form_bit(s, p->bump)) return;
     uint64_t m = mask64(q->cnt_bits) << q->cnt_lo, n = (x->row[0] & m) + (1ull << q->cnt_lo);
-    if (n & ~m) die("the count of %s overflows", q->name);
-    x->row[0] = (x->row[0] & ~m) | n;
+    if (x->full || (n & ~m && n != (uint64_t)q->cnt_max << q->cnt_lo)) die("the count of %s overflows", q->name);
+    x->full = n & ~m;
+    x->row[0] = ((x->row[0] & ~m) + n) & mask64(q->width);
 }
 
 static void read_row(const PlanSim *s, const PlanPort *p, const PortState *x, double *delta)
@@ -135,10 +140,11 @@ static void read_row(const PlanSim *s, const PlanPort *p, const PortState *x, do
     if (!form_bit(s, p->rgate)) return;
     for (uint32_t i = 0; i < q->nraddr; i++) row |= (uint32_t)form_bit(s, p->raddr[i]) << i;
     uint64_t v = row < q->rows ? x->row[row] : 0;
+    if (x->full) v -= (uint64_t)q->cnt_max << q->cnt_lo;
     for (unsigned i = 0; i < q->width; i++) {
         if (p->out[i] == UINT32_MAX) continue;
         bool counted = p->counted && i == q->cnt_lo;
-        delta[p->out[i]] += counted ? (double)(v >> i & mask64(q->cnt_bits)) : (double)(v >> i & 1);
+        delta[p->out[i]] += counted ? (double)(x->full ? (uint64_t)q->cnt_max : v >> i & mask64(q->cnt_bits)) : (double)(v >> i & 1);
     }
 }
 
@@ -243,6 +249,7 @@ void plansim_clear(PlanSim *s)
     s->now = 0;
     for (uint32_t i = 0; i < s->p->ports.n; i++) {
         PortKind kind = s->p->ports.data[i].port->kind;
+        s->port[i].full = false;
         memset(s->port[i].hist, 0, TAPS * s->port[i].nhist * sizeof *s->port[i].hist);
         if (kind == PORT_STAGE || kind == PORT_LATCH) memset(s->port[i].row, 0, s->p->ports.data[i].port->rows * sizeof *s->port[i].row);
     }
@@ -254,7 +261,7 @@ void plansim_set(PlanSim *s, uint32_t state, uint32_t row, uint64_t value)
 {
     if (is_hard(&s->p->net->c->states.data[state], row)) return;
     for (uint32_t i = 0; i < s->p->ports.n; i++)
-        if (is_copy(s, i, state)) s->port[i].row[row] = value;
+        if (is_copy(s, i, state)) s->port[i].row[row] = value, s->port[i].full = false;
 }
 
 bool plansim_holds(const PlanSim *s, uint32_t state, uint32_t row, uint64_t value)

@@ -69,7 +69,8 @@ static void send_group(Loader *l, const json_t *group)
     if (l->rom_only && s->ncopies) return;
     for (uint32_t r = 0; r < (s->ncopies ? s->rows : 1u << rom_bits(s)); r++) {
         uint64_t v = r < s->rows ? initial(l, s, r) : 0;
-        bool wanted = v || s->ncopies == 0; /* a lookup that finds no key gives some other row's value: ROMs are loaded whole */
+        /* a lookup that finds no key gives some other row's value: ROMs are loaded whole; what is added to must stand first */
+        bool wanted = v || s->ncopies == 0 || s->copy[0].piece[0].has_count;
         if (wanted && !(s->has_hard && s->hard_row == r)) send_row(l, number(group, "kind"), r, v);
     }
 }

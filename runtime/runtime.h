@@ -110,7 +110,7 @@ typedef struct {
     float one;
     bool has_count;
     Cell count;
-    uint32_t count_low, count_bits;
+    uint32_t count_low, count_bits, count_max;
     float count_unit;
     uint32_t nhead;
     int32_t *heads; /* [nhead] the distinct head offsets that bit, pilot and count use */

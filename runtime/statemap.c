@@ -34,7 +34,7 @@ static bool decode_head(const ChipState *s, const Piece *p, int32_t head, const 
         uint64_t bit;
         if (p->bit[i].lane < 0 || p->bit[i].head != head || isnan(lanes[p->bit[i].lane])) continue;
         if (!read_bit(p, lanes[p->bit[i].lane], &bit)) return false;
-        *value |= bit << i;
+        *value += bit << i;
         *known |= 1ull << i;
     }
     for (uint32_t i = 0; i < p->npilot; i++) {
@@ -43,8 +43,8 @@ static bool decode_head(const ChipState *s, const Piece *p, int32_t head, const 
     }
     if (p->has_count && p->count.head == head && !isnan(lanes[p->count.lane])) {
         float units = lanes[p->count.lane] / p->count_unit, n = rintf(units); /* additions may be off by some ulps of a unit */
-        if (!(n >= 0 && n <= (float)mask64(p->count_bits)) || fabsf(units - n) > 0.125f) return false;
-        *value |= (uint64_t)n << p->count_low;
+        if (!(n >= 0 && n <= (float)p->count_max) || fabsf(units - n) > 0.125f) return false;
+        *value = (*value + ((uint64_t)n << p->count_low)) & mask64(s->width); /* a full count is one more in the bits above */
         *known |= mask64(p->count_bits) << p->count_low;
     }
     return true;

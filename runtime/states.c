@@ -73,6 +73,8 @@ static void read_count(Ctx *c, const json_t *o)
     p->count = make_cell(c, get_int(c->r, o, c->s->name, "head", INT32_MIN, INT32_MAX), get_int(c->r, o, c->s->name, "lane", 0, INT32_MAX));
     p->count_low = (uint32_t)get_int(c->r, o, c->s->name, "low", 0, c->s->width - 1);
     p->count_bits = (uint32_t)get_int(c->r, o, c->s->name, "bits", 1, c->s->width - p->count_low);
+    int64_t most = (int64_t)mask64(p->count_bits);
+    p->count_max = (uint32_t)(json_object_get(o, "max") ? get_int(c->r, o, c->s->name, "max", 1, most + 1) : most);
     p->count_unit = get_float(c->r, o, c->s->name, "unit");
     if (p->count_unit == 0 || p->count_bits > 24) reader_fail(c->r, "state \"%s\": a count of %u bits of unit %g", c->s->name, p->count_bits, (double)p->count_unit);
 }

@@ -30,7 +30,7 @@ typedef struct {
     const Kind *host; /* the kind of host tokens, or NULL */
     unsigned start, step;
     uint32_t next;
-    bool ended, answered; /* answered: the step's last token has been fed, the host's is next */
+    bool ended, counted, answered; /* answered: the step's last token has been fed, the host's is next */
 } Bench;
 
 static const Circuit *circuit_of(const Bench *b) { return b->build.modes->c; }
@@ -159,7 +159,8 @@ static void one_step(Bench *b)
     const Protocol *p = b->build.protocol;
     const Event *events;
     b->said.n = 0;
-    uint32_t n = sim_eval(b->sim, &events, NULL);
+    if (b->counted) encode_carries(p, b->sim, &b->said);
+    uint32_t n = sim_eval(b->sim, &events, &b->counted);
     b->answered = false;
     b->ended = encode_step(p, b->sim, &b->said);
     encode_commit(p, b->sim, b->ended);
@@ -210,7 +211,7 @@ static void run_from(Bench *b, bool random, bool dense)
     plansim_clear(b->plan);
     set_all(b, random);
     b->next = b->model->start;
-    b->ended = false;
+    b->ended = b->counted = false;
     if (b->host) answer(b);
     for (b->step = 0; b->step < STEPS && !b->ended; b->step++) one_step(b);
     settle(b);
