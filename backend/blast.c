@@ -15,7 +15,7 @@ typedef struct {
     BitMap *m;
     Lit *(*read)(Net *, Ref, BitMap *, void *);
     void *ctx;
-    bool *product; /* per op: a MUL, or a sum with one in it */
+    bool *product; /* per op: a MUL, or a sum with one in it, or a sum of sums */
     const struct Idle *idle;
 } Blast;
 
@@ -174,6 +174,13 @@ static Lit *blast_op(const Blast *b, Ref r)
     return out;
 }
 
+/* As a term of a sum, is it better taken apart? */
+static bool joins(const Blast *b, Ref r)
+{
+    const Op *o = op_at(b->c, r);
+    return b->product[r] || (is_sum((OpKind)o->kind) && o->width >= WIDE);
+}
+
 BitMap g_blast(Net *n, const Ref *roots, unsigned nroots, Lit *(*read)(Net *, Ref, BitMap *, void *), void *ctx, const struct Idle *idle)
 {
     const Circuit *c = n->c;
@@ -185,7 +192,7 @@ BitMap g_blast(Net *n, const Ref *roots, unsigned nroots, Lit *(*read)(Net *, Re
         if (!live[r]) continue;
         Node from = n->nodes.n;
         OpKind k = (OpKind)op_at(c, r)->kind;
-        b.product[r] = k == OP_MUL || (is_sum(k) && (b.product[arg_at(c, r, 0)] || b.product[arg_at(c, r, 1)]));
+        b.product[r] = k == OP_MUL || (is_sum(k) && (joins(&b, arg_at(c, r, 0)) || joins(&b, arg_at(c, r, 1))));
         m.bits[r] = blast_op(&b, r);
         for (Node i = from; i < n->nodes.n; i++)
             if (!n->nodes.data[i].span.line) n->nodes.data[i].span = op_at(c, r)->span;

@@ -46,6 +46,8 @@ unsigned pilot_lanes(unsigned dv);
 void modes_build(Modes *m, const Ref *roots, unsigned nroots);
 /* The first layer whose memory block comes after time t. */
 static inline int home_after(int t) { return t < 0 ? 0 : t / 2 + 1; }
+/* counts.c: is the element of this write written in every step that retires (with an enable of 1 in no other pass), unless a fault ends the run? */
+bool writes_every_step(const Circuit *c, const Write *w);
 /* care.c: operands of writes and emits, simplified under their enables. */
 void care_simplify(Circuit *c);
 /* True when no write or emit of the step can observe state s while s is being written (hazard.c). */

@@ -103,6 +103,8 @@ static void write_field(Protocol *p, uint32_t i)
     const State *s = &c->states.data[w.state];
     int before = 2 * lowest_home(m, w.state);
     Field f = {.name = s->name, .index = i, .need = w.en};
+    if (s->kind == ST_REG && s->width <= SMALL_REG && !w.lanes) f.need = ir_and(c, w.en, differs(c, w.data, ir_read(c, w.state, 0, w.span)));
+    s = &c->states.data[w.state];
     bool loads = state_is_filled(s);
     bool addr_tap = !w.index || (!loads && label_of(m, w.index) < before && s->rows <= p->group_rows && (!w.lanes || label_of(m, w.lanes) < 0));
     bool data_tap = !loads && label_of(m, w.data) < before;

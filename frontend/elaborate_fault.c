@@ -56,12 +56,14 @@ Ref no_fault(Elab *e, const Effect *x)
 {
     if (!e->handling || x->fault || path_within(x->path, e->handling)) return ir_const(e->c, 1, 1);
     Ref any = ir_const(e->c, 1, 0);
+    bool all = true;
     for (uint32_t i = 0; i < e->sinks.n; i++) {
         const Sink *s = e->sinks.data[i];
         for (uint32_t j = 0; is_fault(s) && j < s->effects.n; j++) {
             const Effect *f = &s->effects.data[j];
-            if (!path_exclusive(e, f->path, x->path)) any = ir_or(e->c, any, f->path->abs);
+            if (path_exclusive(e, f->path, x->path)) all = false;
+            else any = ir_or(e->c, any, f->path->abs);
         }
     }
-    return ir_not(e->c, any);
+    return ir_not(e->c, all ? e->handling->abs : any);
 }

@@ -13,7 +13,6 @@
 typedef struct {
     Golden *g;
     uint8_t *stale; /* [RAM words]: stored to since it was last fetched */
-    bool trapped;   /* by the last step */
     uint64_t steps; /* the machine's */
     uint32_t hash;  /* of the console */
     uint64_t bytes;
@@ -53,15 +52,11 @@ static void reference_step(Reference *r)
 {
     uint8_t *s = stale_at(r, r->g->pc);
     r->steps++;
-    bool interrupted = r->g->csr.enabled & golden_pending(r->g); /* which comes first */
-    if (s && !interrupted && (*s || r->trapped)) {
+    if (s && !r->g->csr.due && *s) { /* an interrupt comes first */
         *s = 0;
-        r->trapped = false;
         return;
     }
-    uint64_t traps = r->g->traps;
     golden_step(r->g, NULL);
-    r->trapped = r->g->traps != traps;
     if (r->g->store.size && (s = stale_at(r, r->g->store.addr))) *s = 1;
 }
 

@@ -16,7 +16,7 @@ static const struct {
 const GoldenCpu golden_cpus[] = {
     { "rv32i", 0 },
     { "rv32im", ISA_M | ISA_ZBA },
-    { "rv32im_machine", ISA_M | ISA_ZBA | ISA_MACHINE },
+    { "rv32im_machine", ISA_M | ISA_ZBA | ISA_MACHINE | ISA_CLINT },
     { "rv32ima", ISA_M | ISA_A | ISA_ZBA | ISA_ZBB | ISA_MACHINE | ISA_CLINT },
     { 0 },
 };
@@ -230,7 +230,11 @@ static bool take_fault(Golden *g)
 /* One step; false when the machine has stopped. The pc stays on an instruction that ends the run by a fault. */
 static inline bool step(Golden *g)
 {
-    if (g->csr.enabled && golden_interrupt(g)) return take_fault(g);
+    if (g->csr.due) {
+        golden_interrupt(g);
+        return take_fault(g);
+    }
+    bool late = golden_timer(g);
     uint32_t off = g->pc - (uint32_t)GOLDEN_RAM_BASE;
     if (off >= g->ram_size) {
         golden_fault(g, FAULT_FETCH_ACCESS, g->pc);
@@ -245,6 +249,7 @@ static inline bool step(Golden *g)
     g->pc = g->next;
     g->steps++;
     g->ticks++;
+    if (g->isa & ISA_CLINT) golden_decide(g, late);
     return g->state == GOLDEN_RUNNING;
 }
 

@@ -60,6 +60,8 @@ typedef struct {
     uint64_t mtimecmp;
     uint32_t msip;
     uint32_t enabled; /* mie while mstatus.MIE is set, else 0 */
+    uint32_t mtip;    /* 0 or 1 */
+    uint32_t due;     /* interrupts to be taken before the next instruction */
 } GoldenCsr;
 
 struct Golden {
@@ -134,8 +136,12 @@ bool golden_has_handler(const Golden *g);
 void golden_trap(Golden *g, uint32_t cause, uint32_t tval);
 /* The interrupts that wait, as mip shows them. */
 uint32_t golden_pending(const Golden *g);
-/* Raises the first interrupt that is pending and enabled, like a fault; false: there is none. */
-bool golden_interrupt(Golden *g);
+/* Has mtime reached mtimecmp? */
+bool golden_timer(const Golden *g);
+/* At the end of an instruction: which interrupt comes before the next, by mstatus, mie and msip as they are now and the timer as the instruction found it. */
+void golden_decide(Golden *g, bool timer);
+/* Raises the first interrupt that is due, like a fault. */
+void golden_interrupt(Golden *g);
 uint32_t golden_clint_load(Golden *g, uint32_t offset);
 void golden_clint_store(Golden *g, uint32_t offset, uint32_t value);
 

@@ -18,9 +18,12 @@
 /* Indices of the state elements that an RV32I machine must have, and of those that machine mode adds. */
 enum { MTVEC, MSCRATCH, MEPC, MCAUSE, MTVAL, MIE_BIT, MPIE_BIT, CSRS };
 static const char *const csr_names[CSRS] = { "mtvec", "mscratch", "mepc", "mcause", "mtval", "ie", "pie" };
+/* What a trap left instead, while the flag is set. */
+static const char *const trap_names[CSRS][2] = { [MEPC] = { "trap_pc", "pc_trapped" }, [MCAUSE] = { "trap_cause", "cause_trapped" }, [MTVAL] = { "trap_value", "value_trapped" } };
+static const char *const irq_names[2] = { "software_irq", "timer_irq" };
 typedef struct {
     uint32_t pc, x, ram, code, refill;
-    uint32_t csr[CSRS];
+    uint32_t csr[CSRS], trap[CSRS][2], irq[2];
     bool has_csrs;
 } Map;
 
@@ -47,8 +50,13 @@ static uint32_t find_state(const Circuit *c, const char *name)
 
 static Map find_map(const Circuit *c, bool machine)
 {
-    Map m = { find_state(c, "pc"), find_state(c, "x"), find_state(c, "ram"), find_state(c, "code"), find_state(c, "refill"), { 0 }, machine };
-    for (int i = 0; machine && i < CSRS; i++) m.csr[i] = find_state(c, csr_names[i]);
+    Map m = { .pc = find_state(c, "pc"), .x = find_state(c, "x"), .ram = find_state(c, "ram"), .code = find_state(c, "code"), .refill = find_state(c, "refill"),
+              .has_csrs = machine };
+    for (int i = 0; machine && i < CSRS; i++) {
+        m.csr[i] = find_state(c, csr_names[i]);
+        for (int k = 0; k < 2 && trap_names[i][k]; k++) m.trap[i][k] = find_state(c, trap_names[i][k]);
+    }
+    for (int k = 0; machine && k < 2; k++) m.irq[k] = find_state(c, irq_names[k]);
     return m;
 }
 
@@ -73,6 +81,11 @@ static uint32_t sim_reg(const Pair *p, uint32_t state)
     uint32_t width = p->c->states.data[state].width;
     return (uint32_t)(sim_get(p->sim, state, 0) << (width > 1 ? 32 - width : 0));
 }
+static uint32_t sim_csr(const Pair *p, int i)
+{
+    bool trapped = trap_names[i][0] && sim_get(p->sim, p->map.trap[i][1], 0);
+    return sim_reg(p, trapped ? p->map.trap[i][0] : p->map.csr[i]);
+}
 static uint32_t sim_pc(const Pair *p) { return sim_reg(p, p->map.pc); }
 
 static bool differ(Pair *p, const char *what, uint32_t golden, uint32_t sim)
@@ -81,14 +94,16 @@ static bool differ(Pair *p, const char *what, uint32_t golden, uint32_t sim)
     return false;
 }
 
+static bool in_ram(const Golden *g, uint32_t addr) { return addr - (uint32_t)GOLDEN_RAM_BASE < g->ram_size; }
+
 /* Passes of the netlist until an instruction retires, a trap is taken or an event stops the machine. A step that only brings the fetch
- * copy of the memory up to date is a step of the machine, but no instruction: before it `refill` is set, after it no longer, unless
- * a trap was taken instead. */
+ * copy of the memory up to date is a step of the machine, but no instruction: before it `refill` is set, and no trap comes first. */
 static void sim_retire(Pair *p)
 {
     bool retired = false;
     for (int pass = 0; !retired && !p->sim_stopped && pass < 1000; pass++) {
-        bool refill = sim_get(p->sim, p->map.refill, 0);
+        bool refill = sim_get(p->sim, p->map.refill, 0) && in_ram(p->g, sim_pc(p));
+        for (int k = 0; p->map.has_csrs && k < 2; k++) refill &= !sim_get(p->sim, p->map.irq[k], 0);
         const Event *e;
         uint32_t n = sim_step(p->sim, &e, &retired);
         for (uint32_t i = 0; i < n; i++) {
@@ -98,7 +113,7 @@ static void sim_retire(Pair *p)
             p->sim_role = e[i].role;
             p->sim_payload = e[i].payload;
         }
-        retired = retired && !(refill && !sim_get(p->sim, p->map.refill, 0));
+        retired = retired && !refill;
     }
 }
 
@@ -142,8 +157,6 @@ static bool same_ram(Pair *p)
     return true;
 }
 
-static bool in_ram(const Golden *g, uint32_t addr) { return addr - (uint32_t)GOLDEN_RAM_BASE < g->ram_size; }
-
 static bool same_state(Pair *p)
 {
     char what[32];
@@ -154,7 +167,7 @@ static bool same_state(Pair *p)
         if (p->g->x[i] != v) return differ(p, what, p->g->x[i], v);
     }
     for (int i = 0; p->map.has_csrs && i < CSRS; i++)
-        if (*golden_csr(p->g, i) != sim_reg(p, p->map.csr[i])) return differ(p, csr_names[i], *golden_csr(p->g, i), sim_reg(p, p->map.csr[i]));
+        if (*golden_csr(p->g, i) != sim_csr(p, i)) return differ(p, csr_names[i], *golden_csr(p->g, i), sim_csr(p, i));
     uint32_t addr = p->g->store.addr & ~3u;
     if (!p->g->store.size || !in_ram(p->g, addr)) return true;
     if (golden_word(p->g, addr) == sim_word(p, p->map.ram, addr)) return true;

@@ -24,24 +24,22 @@ void golden_trap(Golden *g, uint32_t cause, uint32_t tval)
     c->mpie_bit = c->mie_bit;
     c->mie_bit = 0;
     update_enabled(g);
+    c->due = 0;
     g->pc = c->mtvec;
     g->traps++;
 }
 
-uint32_t golden_pending(const Golden *g)
+uint32_t golden_pending(const Golden *g) { return g->csr.msip << IRQ_SOFTWARE | g->csr.mtip << IRQ_TIMER; }
+
+bool golden_timer(const Golden *g) { return g->ticks + g->csr.time >= g->csr.mtimecmp; }
+
+void golden_decide(Golden *g, bool timer)
 {
-    if (!(g->isa & ISA_CLINT)) return 0;
-    uint32_t timer = g->ticks + g->csr.time >= g->csr.mtimecmp;
-    return g->csr.msip << IRQ_SOFTWARE | timer << IRQ_TIMER;
+    g->csr.mtip = timer;
+    g->csr.due = g->csr.enabled & golden_pending(g);
 }
 
-bool golden_interrupt(Golden *g)
-{
-    uint32_t p = g->csr.enabled & golden_pending(g);
-    if (!p) return false;
-    golden_fault(g, p >> IRQ_SOFTWARE & 1 ? FAULT_SOFTWARE_IRQ : FAULT_TIMER_IRQ, 0);
-    return true;
-}
+void golden_interrupt(Golden *g) { golden_fault(g, g->csr.due >> IRQ_SOFTWARE & 1 ? FAULT_SOFTWARE_IRQ : FAULT_TIMER_IRQ, 0); }
 
 /* ---- counters ---- */
 /* The value that is seen after the instruction that writes it has itself been counted. */
