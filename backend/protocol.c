@@ -55,6 +55,16 @@ static Ref next_value(Circuit *c, const Write *w)
     return ir_mux(c, w->en, ir_lanes(c, w->lanes, c->states.data[w->state].lane, w->data, old), old);
 }
 
+static Ref matches(Circuit *c, Ref bits, unsigned lo, unsigned width, uint64_t value)
+{
+    Ref r = ir_const(c, 1, 1);
+    for (unsigned i = 0; i < width; i++) {
+        Ref b = ir_slice(c, bits, lo + i, 1);
+        r = ir_and(c, r, value >> i & 1 ? b : ir_not(c, b));
+    }
+    return r;
+}
+
 static Field *add_field(Protocol *p, Field f)
 {
     vec_push(&p->fields, f);
@@ -104,6 +114,8 @@ static void write_field(Protocol *p, uint32_t i)
     int before = 2 * lowest_home(m, w.state);
     Field f = {.name = s->name, .index = i, .need = w.en};
     if (s->kind == ST_REG && s->width <= SMALL_REG && !w.lanes) f.need = ir_and(c, w.en, differs(c, w.data, ir_read(c, w.state, 0, w.span)));
+    s = &c->states.data[w.state];
+    if (s->has_hard && w.index) f.need = ir_and(c, f.need, ir_not(c, matches(c, w.index, 0, op_at(c, w.index)->width, s->hard_row))); /* is dropped */
     s = &c->states.data[w.state];
     bool loads = state_is_filled(s);
     bool addr_tap = !w.index || (!loads && label_of(m, w.index) < before && s->rows <= p->group_rows && (!w.lanes || label_of(m, w.lanes) < 0));
@@ -428,16 +440,6 @@ static Ref field_slice(Circuit *c, const Field *f, unsigned lo, unsigned width)
         at += w;
     }
     return all;
-}
-
-static Ref matches(Circuit *c, Ref bits, unsigned lo, unsigned width, uint64_t value)
-{
-    Ref r = ir_const(c, 1, 1);
-    for (unsigned i = 0; i < width; i++) {
-        Ref b = ir_slice(c, bits, lo + i, 1);
-        r = ir_and(c, r, value >> i & 1 ? b : ir_not(c, b));
-    }
-    return r;
 }
 
 static uint32_t add_word(Protocol *p, const Field *f, unsigned lo, unsigned width)
