@@ -1,6 +1,6 @@
 # Every example of dsl/language.md stands, word for word, in the test case that is named above it.
 awk '
-    /^<!-- tests\/dsl\/.*-->$/ { file = $2; next }
+    /^<!-- tests\/.*-->$/ { file = $2; next }
     /^```/ && !inside { inside = 1; text = ""; next }
     /^```/ {
         inside = 0; count++
