@@ -1,5 +1,5 @@
 /* blast.c: netlist words to literals of the network, in one sweep over the ops that the roots reach. */
-#include "backend.h"
+#include "macros.h"
 
 static void mark(const Circuit *c, bool *live, const Ref *roots, unsigned nroots)
 {
@@ -113,9 +113,43 @@ static void collect_terms(const Blast *b, Ref r, Lit s, Terms *t)
     }
 }
 
+/* ---- sums of few values: a table of the number ---- */
+
+enum { MOST_COUNT = 64 };
+
+/* Adds the word r to l, sums taken apart. False when l may exceed MOST_COUNT, or the sum its own width. */
+static bool count_terms(const Blast *b, Ref r, Lin *l)
+{
+    const Op *o = op_at(b->c, r);
+    if (o->kind == OP_ADD) return count_terms(b, arg_at(b->c, r, 0), l) && count_terms(b, arg_at(b->c, r, 1), l);
+    int64_t lo = 0, hi = 0;
+    for (unsigned i = 0; i < o->width; i++) {
+        if (b->m->bits[r][i] == LIT0) continue;
+        if (i > clog2(MOST_COUNT)) return false;
+        *l = lin_add(*l, lin_lit(b->m->bits[r][i]), 1 << i);
+    }
+    lin_range(b->n, *l, &lo, &hi);
+    return hi <= MOST_COUNT;
+}
+
+static int fn_bit(int v, int i) { return v >> i & 1; }
+
+/* A sum of small values in one level: how many bits of 32 are set, say. */
+static bool small_sum(const Blast *b, Ref r, const Op *o, Lit *out)
+{
+    Lin l = lin_const(0);
+    int64_t lo, hi;
+    if (o->kind != OP_ADD || !count_terms(b, r, &l)) return false;
+    lin_range(b->n, l, &lo, &hi);
+    if (o->width < 63 && hi >= 1ll << o->width) return false;
+    for (unsigned i = 0; i < o->width; i++) out[i] = hi >> i ? m_table_bit(b->n, l, fn_bit, (int)i, o->span) : LIT0;
+    return true;
+}
+
 static void arithmetic(const Blast *b, Ref r, const Op *o, Lit *out)
 {
     Lit inv[64];
+    if (small_sum(b, r, o, out)) return;
     if (b->product[r]) {
         Terms t = {0};
         collect_terms(b, r, LIT0, &t);

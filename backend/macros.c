@@ -86,6 +86,8 @@ static Lit as_lit(Net *n, Lin l, Span span)
     return g_expr(n, expr_lin(l), 0, 1, span) * 2;
 }
 
+Lit m_table_bit(Net *n, Lin s, DigitFn fn, int arg, Span span) { return as_lit(n, m_table(n, s, fn, arg, span), span); }
+
 /* S over digits [from, to) of carry states e. */
 static Lin span_sum(const Lin *e, unsigned from, unsigned to)
 {

@@ -15,8 +15,8 @@ static const struct {
 
 const GoldenCpu golden_cpus[] = {
     { "rv32i", 0 },
-    { "rv32im", ISA_M | ISA_ZBA },
-    { "rv32im_machine", ISA_M | ISA_ZBA | ISA_MACHINE | ISA_CLINT },
+    { "rv32im", ISA_M | ISA_ZBA | ISA_ZBB },
+    { "rv32im_machine", ISA_M | ISA_ZBA | ISA_ZBB | ISA_MACHINE | ISA_CLINT },
     { "rv32ima", ISA_M | ISA_A | ISA_ZBA | ISA_ZBB | ISA_MACHINE | ISA_CLINT },
     { 0 },
 };
