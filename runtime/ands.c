@@ -1,17 +1,17 @@
 /* ands.c: which of many ANDs of literals are on. A form is an AND when any wrong literal turns it off; then its value is a
  * constant. Two ways of finding those that are on, after what the forms have in common:
- *   decoder  forms over the same channels (an address): one look-up in a table by the bits of those channels
- *   trie     all others: a form's literals in order of how seldom they hold; only branches that hold are walked, and a
- *            node's branches on one word of the stream are found by one mask
- * How seldom a literal holds is counted during the first LEARN tokens, then the trie is built again.
- * When a channel that some form uses is neither 0 nor 1 all forms are computed as sums, for that token. */
+ *   decoder  many forms over the same channels (an address): one look-up in a table by the bits of those channels
+ *   index    all others: channels are taken in groups of GROUP, and for every value of a group a row of bits says which of a block of BLOCK
+ *            forms it turns off. A token ORs one row for each group that the block uses, those first that most of its forms use, until
+ *            all are off; forms are sorted so that those with the same conditions stand together, and most blocks end after a step or two.
+ * A form of which a channel is neither 0 nor 1 is computed as a sum, for that token. */
 #include "sparse.h"
 #include <stdlib.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-enum { NO_FORM = 0xffffffff, MAX_DECODER = 12, MIN_DECODER = 4, LEARN = 512 };
+enum { NO_FORM = 0xffffffff, MAX_DECODER = 12, MIN_DECODER = 128, GROUP = 4, VALUES = 1 << GROUP, BLOCK = 64 };
 
 /* The index into the table: the channels' bits, those of later words lower. */
 typedef struct {
@@ -24,22 +24,19 @@ typedef struct {
     uint32_t *table; /* [2^channels] form, or NO_FORM */
 } Decoder;
 
+/* A group in a block: rows[row + value] are the forms that the value turns off. */
 typedef struct {
-    uint32_t word;
-    uint64_t mask, want;
-} Test;
-/* A form at a node: on when the tests of its other literals hold. */
+    uint32_t group, row;
+} Step;
 typedef struct {
-    uint32_t form, first, last;
-} Leaf;
-/* Branches of a node on one word: those of mask whose bit, flipped or not, is 1; branch i goes to node child + i. */
+    uint32_t first, last; /* steps */
+    uint64_t out;         /* forms that are not looked for: those beyond the last, and strange ones */
+} AndBlock;
+/* Channels of one word of the stream that some form in the index uses: groups from `group` on. */
 typedef struct {
-    uint32_t word, child;
-    uint64_t mask, flip;
-} Branch;
-typedef struct {
-    uint32_t leaf, leaf_end, branch, branch_end;
-} TrieNode;
+    uint32_t word, group, groups;
+    uint64_t mask;
+} KeyWord;
 
 struct Ands {
     Forms forms;
@@ -49,18 +46,23 @@ struct Ands {
     uint32_t *name; /* [forms] the caller's number */
     float *value;   /* [forms] when on */
     bool *decoded;  /* [forms] */
-    VEC(Decoder) decoder;
-    VEC(TrieNode) node;
-    VEC(Leaf) leaf;
-    VEC(Branch) branch;
-    VEC(Test) test;
-    uint32_t **literals; /* [forms] channel * 2 + negated; by channel at first, then rarest first */
+    uint32_t **literals; /* [forms] channel * 2 + negated, by channel */
     uint32_t *nliterals; /* [forms] */
-    uint32_t *stack;     /* scratch for walking */
+    VEC(Decoder) decoder;
+    uint64_t *used;      /* [words] channels of all forms */
     uint32_t nused, *used_word;
-    uint64_t *used;      /* [words] */
-    uint32_t *seen, learned; /* how often each channel was 1 in the calls so far */
-    uint32_t *shared;        /* [2 channels] forms with the literal */
+    uint32_t *shared;    /* [channels] forms that use it */
+    uint32_t nkeys, ngroups, nblocks;
+    KeyWord *key;        /* [nkeys] */
+    uint8_t *group;      /* [ngroups, rounded up] scratch: its value */
+    AndBlock *block;     /* [nblocks] */
+    VEC(Step) step;
+    VEC(uint64_t) rows;
+    uint32_t *form;      /* [nblocks * BLOCK] the index's order */
+    uint32_t *place;     /* [forms] in the index */
+    bool *strange;       /* [forms] computed as sums in this token */
+    uint32_t nstrange, *strange_list;
+    Lists by_channel;    /* forms that use a channel; made when one is first found to be no bit */
 };
 
 Ands *ands_new(Pool *p, uint32_t channels, uint32_t most, bool zero_is_off)
@@ -75,8 +77,9 @@ Ands *ands_new(Pool *p, uint32_t channels, uint32_t most, bool zero_is_off)
     a->nliterals = pool_array(p, most, sizeof *a->nliterals);
     a->used = pool_array(p, a->words, sizeof *a->used);
     a->used_word = pool_array(p, a->words, sizeof *a->used_word);
-    a->seen = pool_array(p, channels, sizeof *a->seen);
-    a->shared = pool_array(p, 2 * (size_t)channels, sizeof *a->shared);
+    a->shared = pool_array(p, channels, sizeof *a->shared);
+    a->strange = pool_array(p, most, sizeof *a->strange);
+    a->strange_list = pool_array(p, most, sizeof *a->strange_list);
     return a;
 }
 
@@ -107,7 +110,7 @@ bool ands_take(Ands *a, const Forms *f, uint32_t i, uint32_t name)
     for (uint32_t k = 0; k < n; k++) {
         const Entry *e = &f->e.data[f->start[i] + k];
         a->literals[at][k] = e->at * 2 + (e->w < 0);
-        a->shared[a->literals[at][k]]++;
+        a->shared[e->at]++;
         a->used[e->at >> 6] |= 1ull << (e->at & 63);
     }
     forms_copy(&a->forms, f, i);
@@ -115,7 +118,7 @@ bool ands_take(Ands *a, const Forms *f, uint32_t i, uint32_t name)
 }
 
 /* ---- decoders ---- */
-static const Ands *sorting; /* what the comparison functions below look at: qsort takes no context */
+static _Thread_local const Ands *sorting; /* what the comparison functions below look at: qsort takes no context */
 
 static int by_channels(const void *p, const void *q)
 {
@@ -181,143 +184,132 @@ static void find_decoders(Ands *a, uint32_t *order)
     }
 }
 
-/* ---- trie ---- */
-/* How often the literal holds, in tokens of the learning phase; a guess of 1 in 4 channels being 1 before it. */
-static double frequency(const Ands *a, uint32_t literal)
+/* ---- index ---- */
+/* Literals that many forms have come first. */
+static int by_share(const void *p, const void *q)
 {
-    double one = (a->seen[literal >> 1] + 0.25) / (a->learned + 1.0);
-    return literal & 1 ? 1 - one : one;
-}
-
-static int by_frequency(const void *p, const void *q)
-{
-    uint32_t x = *(const uint32_t *)p, y = *(const uint32_t *)q;
-    double u = frequency(sorting, x), v = frequency(sorting, y);
-    if (u != v) return u < v ? -1 : 1;
-    if (sorting->shared[x] != sorting->shared[y]) return sorting->shared[x] > sorting->shared[y] ? -1 : 1;
+    uint32_t x = *(const uint32_t *)p, y = *(const uint32_t *)q, u = sorting->shared[x >> 1], v = sorting->shared[y >> 1];
+    if (u != v) return u > v ? -1 : 1;
     return x < y ? -1 : x > y;
 }
 
-/* Branch order of a literal: by word, then polarity, then bit. */
-static uint32_t branch_key(uint32_t literal)
+/* Neighbours share literals: forms in order of the one that most others have, then of the next. */
+static int by_literals(const void *p, const void *q)
 {
-    uint32_t c = literal >> 1;
-    return (c >> 6) << 7 | (literal & 1) << 6 | (c & 63);
-}
-
-static uint32_t sorting_depth;
-static int by_branch(const void *p, const void *q)
-{
-    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q;
-    uint32_t x = branch_key(sorting->literals[i][sorting_depth]), y = branch_key(sorting->literals[j][sorting_depth]);
-    if (x != y) return x < y ? -1 : 1;
+    uint32_t i = *(const uint32_t *)p, j = *(const uint32_t *)q, n = sorting->nliterals[i], m = sorting->nliterals[j];
+    for (uint32_t k = 0; k < n && k < m; k++) {
+        int c = by_share(&sorting->literals[i][k], &sorting->literals[j][k]);
+        if (c) return c;
+    }
+    if (n != m) return n < m ? -1 : 1;
     return i < j ? -1 : i > j;
 }
 
-static void add_leaf(Ands *a, uint32_t form, uint32_t depth)
-{
-    Leaf l = {form, a->test.n, a->test.n};
-    for (uint32_t k = depth; k < a->nliterals[form]; k++) {
-        uint32_t c = a->literals[form][k] >> 1, t = l.first;
-        while (t < a->test.n && a->test.data[t].word != c >> 6) t++;
-        if (t == a->test.n) vec_push(&a->test, ((Test){c >> 6, 0, 0}));
-        a->test.data[t].mask |= 1ull << (c & 63);
-        if (!(a->literals[form][k] & 1)) a->test.data[t].want |= 1ull << (c & 63);
-    }
-    l.last = a->test.n;
-    vec_push(&a->leaf, l);
-}
-
-static void fill_node(Ands *a, uint32_t node, uint32_t *form, uint32_t n, uint32_t depth);
-
-static uint32_t same_literal(const Ands *a, const uint32_t *form, uint32_t n, uint32_t depth)
-{
-    uint32_t k = 1;
-    while (k < n && a->literals[form[k]][depth] == a->literals[form[0]][depth]) k++;
-    return k;
-}
-
-/* The branches on one word and polarity, which form[0] begins; returns how many forms they hold. */
-static uint32_t add_branch(Ands *a, const uint32_t *form, uint32_t n, uint32_t depth)
-{
-    uint32_t first = a->literals[form[0]][depth], word = first >> 7, used = 0, children = 0;
-    Branch b = {word, a->node.n, 0, first & 1 ? ~0ull : 0};
-    while (used < n) {
-        uint32_t lit = a->literals[form[used]][depth];
-        if (lit >> 7 != word || (lit & 1) != (first & 1)) break;
-        b.mask |= 1ull << (lit >> 1 & 63);
-        used += same_literal(a, form + used, n - used, depth);
-        children++;
-    }
-    for (uint32_t i = 0; i < children; i++) vec_push(&a->node, ((TrieNode){0}));
-    vec_push(&a->branch, b);
-    return used;
-}
-
-/* Forms in form[0 .. n) share their first `depth` literals. Few forms become leaves; the rest branch. */
-static void fill_node(Ands *a, uint32_t node, uint32_t *form, uint32_t n, uint32_t depth)
-{
-    uint32_t keep = 0;
-    TrieNode t = {a->leaf.n, 0, a->branch.n, 0};
-    for (uint32_t i = 0; i < n; i++)
-        if (n <= 2 || a->nliterals[form[i]] == depth) {
-            uint32_t f = form[i];
-            add_leaf(a, f, depth);
-            form[i] = form[keep];
-            form[keep++] = f;
-        }
-    t.leaf_end = a->leaf.n;
-    form += keep, n -= keep;
-    sorting_depth = depth;
-    if (n) qsort(form, n, sizeof *form, by_branch);
-    for (uint32_t i = 0; i < n;) i += add_branch(a, form + i, n - i, depth);
-    t.branch_end = a->branch.n;
-    a->node.data[node] = t;
-    for (uint32_t b = t.branch, i = 0; b < t.branch_end; b++) {
-        uint32_t child = a->branch.data[b].child;
-        for (uint64_t m = a->branch.data[b].mask; m; m &= m - 1) {
-            uint32_t k = same_literal(a, form + i, n - i, depth);
-            fill_node(a, child++, form + i, k, depth + 1);
-            i += k;
-        }
-    }
-}
-
-static void build_trie(Ands *a)
+static void order_forms(Ands *a)
 {
     uint32_t n = 0, *form = xrealloc(NULL, (a->forms.n + 1) * sizeof *form);
-    a->node.n = a->leaf.n = a->branch.n = a->test.n = 0;
     sorting = a;
     for (uint32_t i = 0; i < a->forms.n; i++) {
         if (a->decoded[i]) continue;
-        qsort(a->literals[i], a->nliterals[i], sizeof **a->literals, by_frequency);
+        qsort(a->literals[i], a->nliterals[i], sizeof **a->literals, by_share);
         form[n++] = i;
     }
-    vec_push(&a->node, ((TrieNode){0}));
-    fill_node(a, 0, form, n, 0);
-    a->stack = xrealloc(a->stack, a->node.n * sizeof *a->stack);
+    if (n) qsort(form, n, sizeof *form, by_literals);
+    a->nblocks = (n + BLOCK - 1) / BLOCK;
+    a->form = pool_array(a->pool, (size_t)a->nblocks * BLOCK, sizeof *a->form);
+    a->place = pool_array(a->pool, a->forms.n, sizeof *a->place);
+    a->block = pool_array(a->pool, a->nblocks, sizeof *a->block);
+    for (uint32_t k = 0; k < a->nblocks * BLOCK; k++) {
+        a->form[k] = k < n ? form[k] : NO_FORM;
+        if (k < n) a->place[form[k]] = k;
+        else a->block[k / BLOCK].out |= 1ull << k % BLOCK;
+    }
     free(form);
+}
+
+/* Groups of the channels that the index uses, word by word; slot[channel] = group * GROUP + bit. */
+static void make_groups(Ands *a, uint32_t *slot)
+{
+    uint64_t *used = xrealloc(NULL, a->words * sizeof *used);
+    memset(used, 0, a->words * sizeof *used);
+    for (uint32_t k = 0; k < a->nblocks * BLOCK && a->form[k] != NO_FORM; k++)
+        for (uint32_t i = 0; i < a->nliterals[a->form[k]]; i++) {
+            uint32_t c = a->literals[a->form[k]][i] >> 1;
+            used[c >> 6] |= 1ull << (c & 63);
+        }
+    a->key = pool_array(a->pool, a->words, sizeof *a->key);
+    for (uint32_t w = 0; w < a->words; w++) {
+        uint32_t n = (uint32_t)__builtin_popcountll(used[w]), k = 0;
+        if (!n) continue;
+        a->key[a->nkeys++] = (KeyWord){w, a->ngroups, (n + GROUP - 1) / GROUP, used[w]};
+        for (uint64_t m = used[w]; m; m &= m - 1) slot[w * 64 + (uint32_t)__builtin_ctzll(m)] = a->ngroups * GROUP + k++;
+        a->ngroups += (n + GROUP - 1) / GROUP;
+    }
+    a->group = pool_array(a->pool, a->ngroups + 64 / GROUP, sizeof *a->group);
+    free(used);
+}
+
+typedef struct {
+    uint32_t group, forms;
+    uint64_t row[VALUES];
+} NewStep;
+
+static int by_forms(const void *p, const void *q)
+{
+    const NewStep *x = p, *y = q;
+    if (x->forms != y->forms) return x->forms > y->forms ? -1 : 1;
+    return x->group < y->group ? -1 : x->group > y->group;
+}
+
+/* Form k of a block is turned off by every value of the group in which the literal's bit is wrong. */
+static void mark_literal(NewStep *s, uint32_t k, uint32_t bit, bool negated)
+{
+    s->forms++;
+    for (uint32_t v = 0; v < VALUES; v++)
+        if ((v >> bit & 1) == negated) s->row[v] |= 1ull << k;
+}
+
+/* at[group] is its step plus 1, 0 between calls. */
+static void make_block(Ands *a, uint32_t b, const uint32_t *slot, uint32_t *at)
+{
+    VEC(NewStep) list = {0};
+    for (uint32_t k = 0; k < BLOCK && a->form[b * BLOCK + k] != NO_FORM; k++) {
+        uint32_t f = a->form[b * BLOCK + k];
+        for (uint32_t i = 0; i < a->nliterals[f]; i++) {
+            uint32_t place = slot[a->literals[f][i] >> 1], group = place / GROUP;
+            if (!at[group]) at[group] = vec_push(&list, (NewStep){.group = group}) + 1;
+            mark_literal(&list.data[at[group] - 1], k, place % GROUP, a->literals[f][i] & 1);
+        }
+    }
+    qsort(list.data, list.n, sizeof *list.data, by_forms);
+    a->block[b].first = a->step.n;
+    for (uint32_t i = 0; i < list.n; i++) {
+        at[list.data[i].group] = 0;
+        vec_push(&a->step, ((Step){list.data[i].group, a->rows.n}));
+        for (uint32_t v = 0; v < VALUES; v++) vec_push(&a->rows, list.data[i].row[v]);
+    }
+    a->block[b].last = a->step.n;
+    free(list.data);
 }
 
 void ands_finish(Ands *a)
 {
-    uint32_t *order = xrealloc(NULL, (a->forms.n + 1) * sizeof *order);
+    uint32_t *order = xrealloc(NULL, (a->forms.n + 1) * sizeof *order), *slot = xrealloc(NULL, a->words * 64 * sizeof *slot);
     for (uint32_t i = 0; i < a->forms.n; i++) order[i] = i;
     find_decoders(a, order);
-    free(order);
     for (uint32_t w = 0; w < a->words; w++)
         if (a->used[w]) a->used_word[a->nused++] = w;
-    build_trie(a);
+    order_forms(a);
+    make_groups(a, slot);
+    uint32_t *at = xrealloc(NULL, (a->ngroups + 1) * sizeof *at);
+    memset(at, 0, (a->ngroups + 1) * sizeof *at);
+    for (uint32_t b = 0; b < a->nblocks; b++) make_block(a, b, slot, at);
+    free(at);
+    free(slot);
+    free(order);
 }
 
 /* ---- one token ---- */
-static inline __attribute__((always_inline)) bool holds(const Ands *a, const Leaf *l, const uint64_t *live)
-{
-    uint64_t wrong = 0;
-    for (uint32_t t = l->first; t < l->last; t++) wrong |= (live[a->test.data[t].word] & a->test.data[t].mask) ^ a->test.data[t].want;
-    return wrong == 0;
-}
-
 static inline uint32_t put(const Ands *a, uint32_t form, uint32_t n, uint32_t *on, float *value)
 {
     on[n] = a->name[form];
@@ -325,61 +317,84 @@ static inline uint32_t put(const Ands *a, uint32_t form, uint32_t n, uint32_t *o
     return n + 1;
 }
 
-static inline __attribute__((always_inline)) uint32_t walk_trie(Ands *a, const uint64_t *live, uint32_t n, uint32_t *on, float *value)
-{
-    uint32_t depth = 0;
-    if (a->leaf.n == 0) return n;
-    for (uint32_t node = 0;; node = a->stack[--depth]) {
-        const TrieNode *t = &a->node.data[node];
-        for (uint32_t l = t->leaf; l < t->leaf_end; l++)
-            if (holds(a, &a->leaf.data[l], live)) n = put(a, a->leaf.data[l].form, n, on, value);
-        for (uint32_t k = t->branch; k < t->branch_end; k++) {
-            const Branch *b = &a->branch.data[k];
-            for (uint64_t hit = (live[b->word] ^ b->flip) & b->mask; hit; hit &= hit - 1)
-                a->stack[depth++] = b->child + (uint32_t)__builtin_popcountll(b->mask & ((hit & -hit) - 1));
-        }
-        if (depth == 0) return n;
+/* Defined twice: with and without the instructions that gather bits. `spread` puts 8 groups of the low bits of its argument into 8 bytes. */
+#define DEFINE_FIND(name, attribute, gather, spread)                                                                         \
+    attribute static uint32_t name(const Ands *a, const uint64_t *live, uint32_t n, uint32_t *on, float *value)              \
+    {                                                                                                                        \
+        for (uint32_t i = 0; i < a->nkeys; i++) {                                                                            \
+            const KeyWord *k = &a->key[i];                                                                                   \
+            uint64_t bits = gather(live[k->word], k->mask);                                                                  \
+            for (uint32_t g = 0; g < k->groups; g += 8, bits >>= 8 * GROUP) {                                                \
+                uint64_t eight = spread(bits);                                                                               \
+                memcpy(a->group + k->group + g, &eight, sizeof eight);                                                       \
+            }                                                                                                                \
+        }                                                                                                                    \
+        for (uint32_t b = 0; b < a->nblocks; b++) {                                                                          \
+            uint64_t off = a->block[b].out;                                                                                  \
+            const Step *s = a->step.data + a->block[b].first, *end = a->step.data + a->block[b].last;                        \
+            for (; s < end && ~off; s++) off |= a->rows.data[s->row + a->group[s->group]];                                   \
+            for (uint64_t hit = ~off; hit; hit &= hit - 1) n = put(a, a->form[b * BLOCK + (uint32_t)__builtin_ctzll(hit)], n, on, value); \
+        }                                                                                                                    \
+        for (uint32_t k = 0; k < a->decoder.n; k++) {                                                                        \
+            const Decoder *d = &a->decoder.data[k];                                                                          \
+            uint32_t index = 0;                                                                                              \
+            for (uint32_t i = 0; i < d->nbits; i++)                                                                          \
+                index = index << d->bits[i].bits | (uint32_t)gather(live[d->bits[i].word], d->bits[i].mask);                 \
+            if (d->table[index] != NO_FORM && !a->strange[d->table[index]]) n = put(a, d->table[index], n, on, value);       \
+        }                                                                                                                    \
+        return n;                                                                                                            \
     }
-}
 
-/* Defined twice: with and without the instructions that gather and count bits. */
-#define DEFINE_FIND(name, attribute, gather)                                                                              \
-    attribute static uint32_t name(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)                      \
-    {                                                                                                                     \
-        for (uint32_t k = 0; k < a->decoder.n; k++) {                                                                     \
-            const Decoder *d = &a->decoder.data[k];                                                                       \
-            uint32_t index = 0;                                                                                           \
-            for (uint32_t i = 0; i < d->nbits; i++)                                                                       \
-                index = index << d->bits[i].bits | (uint32_t)gather(s->live[d->bits[i].word], d->bits[i].mask);           \
-            if (d->table[index] != NO_FORM) n = put(a, d->table[index], n, on, value);                                    \
-        }                                                                                                                 \
-        return walk_trie(a, s->live, n, on, value);                                                                       \
-    }
-DEFINE_FIND(find_plain, , gather_bits)
+static inline uint64_t spread_plain(uint64_t bits)
+{
+    uint8_t byte[8];
+    uint64_t out;
+    for (uint32_t i = 0; i < 8; i++) byte[i] = (uint8_t)(bits >> i * GROUP & (VALUES - 1));
+    memcpy(&out, byte, sizeof out);
+    return out;
+}
+DEFINE_FIND(find_plain, , gather_bits, spread_plain)
 #if defined(__x86_64__)
-DEFINE_FIND(find_bmi2, __attribute__((target("bmi,bmi2,popcnt"))), _pext_u64)
+#define SPREAD(bits) _pdep_u64(bits, 0x0f0f0f0f0f0f0f0full)
+DEFINE_FIND(find_bmi2, __attribute__((target("bmi,bmi2"))), _pext_u64, SPREAD)
 #endif
 
-static uint32_t find(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)
+static uint32_t find(const Ands *a, const uint64_t *live, uint32_t n, uint32_t *on, float *value)
 {
 #if defined(__x86_64__)
-    if (simd) return find_bmi2(a, s, n, on, value);
+    if (simd) return find_bmi2(a, live, n, on, value);
 #endif
-    return find_plain(a, s, n, on, value);
+    return find_plain(a, live, n, on, value);
 }
 
-static void learn(Ands *a, const uint64_t *live)
+/* ---- channels that are no bits ---- */
+static void make_by_channel(Ands *a)
 {
-    for (uint32_t i = 0; i < a->nused; i++) {
-        uint32_t w = a->used_word[i];
-        for (uint64_t bits = live[w] & a->used[w]; bits; bits &= bits - 1) a->seen[w * 64 + (uint32_t)__builtin_ctzll(bits)]++;
-    }
-    if (++a->learned == LEARN) build_trie(a);
+    const Forms *f = &a->forms;
+    uint32_t *at = pool_array(a->pool, (size_t)a->channels + 2, sizeof *at);
+    a->by_channel = (Lists){at++, pool_array(a->pool, f->e.n, sizeof *a->by_channel.item)};
+    for (uint32_t k = 0; k < f->e.n; k++) at[f->e.data[k].at + 1]++;
+    for (uint32_t c = 0; c < a->channels; c++) at[c + 1] += at[c];
+    for (uint32_t i = 0; i < f->n; i++)
+        for (uint32_t k = f->start[i]; k < f->start[i + 1]; k++) a->by_channel.item[at[f->e.data[k].at]++] = i;
 }
 
-static uint32_t eval_in_full(const Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)
+static void set_strange(Ands *a, uint32_t form, bool strange)
 {
-    for (uint32_t i = 0; i < a->forms.n; i++) {
+    uint32_t k = a->place[form];
+    a->strange[form] = strange;
+    if (!a->decoded[form]) a->block[k / BLOCK].out ^= 1ull << k % BLOCK;
+}
+
+/* The forms of a channel that is no bit: computed, and left out of what is looked for. */
+static uint32_t compute_forms(Ands *a, uint32_t channel, const Stream *s, uint32_t n, uint32_t *on, float *value)
+{
+    if (!a->by_channel.start) make_by_channel(a);
+    for (uint32_t k = a->by_channel.start[channel]; k < a->by_channel.start[channel + 1]; k++) {
+        uint32_t i = a->by_channel.item[k];
+        if (a->strange[i]) continue;
+        a->strange_list[a->nstrange++] = i;
+        set_strange(a, i, true);
         float v = form_value(&a->forms, i, s->x);
         if (!gate_on(v, a->zero_is_off)) continue;
         on[n] = a->name[i];
@@ -390,12 +405,14 @@ static uint32_t eval_in_full(const Ands *a, const Stream *s, uint32_t n, uint32_
 
 uint32_t ands_eval(Ands *a, const Stream *s, uint32_t n, uint32_t *on, float *value)
 {
-    uint64_t odd = 0;
     if (a->forms.n == 0) return n;
-    for (uint32_t i = 0; i < a->nused; i++) odd |= s->odd[a->used_word[i]] & a->used[a->used_word[i]];
-    if (odd) return eval_in_full(a, s, n, on, value);
-    if (a->learned < LEARN) learn(a, s->live);
-    return find(a, s, n, on, value);
+    for (uint32_t i = 0; i < a->nused; i++) {
+        uint32_t w = a->used_word[i];
+        for (uint64_t odd = s->odd[w] & a->used[w]; odd; odd &= odd - 1) n = compute_forms(a, w * 64 + (uint32_t)__builtin_ctzll(odd), s, n, on, value);
+    }
+    n = find(a, s->live, n, on, value);
+    while (a->nstrange) set_strange(a, a->strange_list[--a->nstrange], false);
+    return n;
 }
 
 void ands_close(Ands *a)
@@ -403,9 +420,6 @@ void ands_close(Ands *a)
     if (!a) return;
     forms_free(&a->forms);
     free(a->decoder.data);
-    free(a->node.data);
-    free(a->leaf.data);
-    free(a->branch.data);
-    free(a->test.data);
-    free(a->stack);
+    free(a->step.data);
+    free(a->rows.data);
 }

@@ -336,6 +336,12 @@ static void make_heads(Delta *d)
     free(value);
 }
 
+/* Nothing is ever written or read. */
+static bool does_nothing(const Delta *d)
+{
+    return !d->nsnap && !d->decay.n && !d->b_heads.start[d->b_forms.n] && !d->z_start[d->z.n];
+}
+
 Delta *delta_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p)
 {
     const Tensor *t = m->layer[layer].t;
@@ -355,7 +361,10 @@ Delta *delta_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p)
     make_part_gates(d, &d->part[PART_Q]);
     make_part_gates(d, &d->part[PART_K]);
     make_heads(d);
-    if (make_out(d, &t[T_OUT]) && make_beta(d, basis, &t[T_B]) && make_gate(d, basis, &t[T_Z]) && make_decay(d, basis, t)) return d;
+    if (make_out(d, &t[T_OUT]) && make_beta(d, basis, &t[T_B]) && make_gate(d, basis, &t[T_Z]) && make_decay(d, basis, t)) {
+        d->nothing = does_nothing(d);
+        return d;
+    }
     delta_close(d);
     return NULL;
 }
@@ -461,7 +470,7 @@ static void snapshot(Delta *d, const Stream *s)
     memmove(d->snap + 1, d->snap, (taps - 1) * sizeof *d->snap);
     d->snap[0] = oldest; /* the arrays are shared with the copy below */
     for (uint32_t i = 0; i < d->nsnap; i++) oldest.x[i] = s->x[d->snap_channel[i]];
-    oldest.touched = ~0ull >> (63 - (oldest.words < 64 ? oldest.words - 1 : 63));
+    memset(oldest.dirty, 1, oldest.words * CHUNKS);
     stream_settle(&oldest);
 }
 
@@ -680,6 +689,7 @@ static void read_head(Delta *d, const GateMember *z, float gate, Stream *s)
 
 void delta_step(Delta *d, Stream *s)
 {
+    if (d->nothing && !d->idle.n) return;
     snapshot(d, s);
     uint32_t nbeta = gates_eval(&d->b, s), ngate = gates_eval(&d->z, s);
     find_hot(d, &d->part[PART_K], &d->key, s, false);

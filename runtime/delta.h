@@ -90,6 +90,7 @@ struct Delta {
     Lists b_heads;        /* value heads of each form of b that writes can change */
     Forms b_forms;
     uint32_t *b_form;     /* [nv] */
+    bool nothing;         /* the layer does nothing while no state is set from outside */
     VEC(uint32_t) idle;   /* heads whose values are always 0, but of which a row has been set: a write would clear it */
     uint32_t *z_start; /* [forms of z + 1] into z_member */
     GateMember *z_member;

@@ -3,41 +3,62 @@
  * Units whose gate and up forms use at most MAX_INPUTS channels are gathered into tables with common inputs: the digits of an
  * adder, the bits of a selector. What all units of a table add to the stream is a function of its inputs, so it is worked
  * out once for each combination that occurs and remembered. A channel is one bit of the key; one that has been seen to be
- * neither 0 nor 1 takes four (an integer in -8 .. 7), or twelve once it has been outside that. Anything else, and keys of
- * more than 64 bits, are computed every time. */
+ * neither 0 nor 1 takes as many of its low bits as tell the values of its range apart, or twelve where the stream has no
+ * range for it. When a channel leaves its range the units are gathered anew, since every bit more doubles the
+ * combinations. Units with a channel that is no integer of twelve bits, and tables with keys of more than 64 bits, are
+ * computed. */
 #include "sparse.h"
 #include <stdlib.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
-enum { MAX_INPUTS = 16, FREE_UNION = 10, MAX_ENTRIES = 8192, NARROW = 4, WIDE = 12, FREE = 0xffffffff };
+/* Inputs of one unit; bits of a table's key up to which units share it, when they share half their bits, and when not; up to which it is kept
+ * when channels get wider; up to which a slot's number is the key. */
+enum { MAX_INPUTS = 16, RELATED = 14, UNRELATED = 9, TOO_WIDE = 20, DIRECT = 10, MAX_ENTRIES = 1 << 15, WIDE = 12, KINDS = CODE_BITS + 2, FREE = 0xffffffff };
 
+/* Units with the same channels. */
 typedef struct {
-    uint32_t word, bits;
+    uint32_t n, channel[MAX_INPUTS];
+    uint64_t *set; /* the same as numbers in Luts.channel */
+    uint32_t bits;
+    VEC(uint32_t) unit;
+} Class;
+/* Bits of the key that come from one word of a plane. */
+typedef struct {
+    uint32_t plane, shift; /* index into Stream.plane */
     uint64_t mask;
 } Segment64;
 /* What is added for one key: entries [first, first + n). */
 typedef struct {
-    uint64_t key, touched;
+    uint64_t key;
     uint32_t first, n; /* n FREE: nothing is remembered here */
 } Slot;
-typedef struct Lut {
-    uint32_t nchannels, channel[MAX_INPUTS];
-    uint32_t nsegments, ntame;
-    Segment64 segment[MAX_INPUTS]; /* channels that are bits */
-    Segment64 tame[MAX_INPUTS];    /* channels that take NARROW bits must not be wild */
-    uint32_t nnarrow, narrow[MAX_INPUTS], nwide, wide[MAX_INPUTS];
-    bool hopeless; /* the key has no room */
+typedef struct {
+    uint64_t *set; /* channels */
+    uint32_t nsegments, bits;
+    Segment64 *segment;
+    VEC(uint32_t) wide; /* channels of twelve bits */
     VEC(uint32_t) unit;
-    uint32_t n, cap; /* open addressing */
-    Slot *slot;
-    Entries entries; /* of this table alone, so that it can be emptied */
+    uint32_t n, cap, shift; /* open addressing; a direct table has a slot for every key */
+    Slot *slot;             /* NULL until the first use */
+    Entries entries;        /* of this table alone, so that it can be emptied */
 } Lut;
 struct Luts {
     Mlp *mlp;
-    VEC(Lut *) lut;
     Pool *pool;
+    uint32_t words;           /* of the stream */
+    VEC(Class) class;
+    VEC(uint32_t) channel;    /* that any class uses */
+    uint8_t *kind;            /* [words * 64] of a channel: 0 the bit of PLANE_LIVE, 1 .. CODE_BITS so many of its code, KINDS - 1 wide */
+    uint64_t *of_kind;        /* [KINDS, nwords] sets */
+    uint32_t ranges;          /* Stream.ranges when they were looked at */
+    uint32_t *number;         /* [words * 64] in `channel`, from 1 on */
+    uint32_t nwords;          /* of a set */
+    uint32_t n;
+    Lut *lut;
+    uint64_t *none;           /* [PLANES * words] bits that must be 0: channels that are no longer what their width says */
+    VEC(uint32_t) guard;      /* the words of it that are not 0 */
 };
 
 /* ---- building ---- */
@@ -48,12 +69,19 @@ static void add_channel(uint32_t *set, uint32_t *n, uint32_t c)
     if (*n <= MAX_INPUTS) set[(*n)++] = c;
 }
 
-/* The channels of both forms; more than MAX_INPUTS count as MAX_INPUTS + 1. */
+static int by_number(const void *p, const void *q)
+{
+    uint32_t x = *(const uint32_t *)p, y = *(const uint32_t *)q;
+    return x < y ? -1 : x > y;
+}
+
+/* The channels of both forms, in order; more than MAX_INPUTS count as MAX_INPUTS + 1. */
 static uint32_t inputs(const Forms *gate, uint32_t g, const Forms *up, uint32_t u, uint32_t *set)
 {
     uint32_t n = 0;
     for (uint32_t k = gate->start[g]; k < gate->start[g + 1]; k++) add_channel(set, &n, gate->e.data[k].at);
     for (uint32_t k = up->start[u]; k < up->start[u + 1]; k++) add_channel(set, &n, up->e.data[k].at);
+    qsort(set, n, sizeof *set, by_number);
     return n;
 }
 
@@ -63,119 +91,243 @@ bool lut_fits(const Forms *gate, uint32_t g, const Forms *up, uint32_t u)
     return n > 0 && n <= MAX_INPUTS;
 }
 
-static uint32_t missing(const Lut *l, const uint32_t *set, uint32_t n)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++) {
-        bool found = false;
-        for (uint32_t k = 0; k < l->nchannels; k++) found |= l->channel[k] == set[i];
-        count += !found;
-    }
-    return count;
-}
-
-/* The table that grows least; unrelated inputs share one only while it is small, since their combinations multiply. */
-static Lut *best_lut(Luts *t, const uint32_t *set, uint32_t n)
-{
-    Lut *best = NULL;
-    uint32_t least = MAX_INPUTS + 1;
-    for (uint32_t i = 0; i < t->lut.n; i++) {
-        Lut *l = t->lut.data[i];
-        uint32_t more = missing(l, set, n), all = l->nchannels + more;
-        if (all > MAX_INPUTS || (all > FREE_UNION && 2 * more > n) || more >= least) continue;
-        best = l;
-        least = more;
-    }
-    return best;
-}
-
-Luts *luts_make(Mlp *mlp, Pool *p)
+Luts *luts_make(Mlp *mlp, Pool *p, uint32_t channels)
 {
     Luts *t = pool_alloc(p, sizeof *t);
     t->mlp = mlp;
     t->pool = p;
+    t->words = (channels + 63) / 64;
+    t->kind = pool_array(p, t->words, 64);
+    t->number = pool_array(p, t->words, 64 * sizeof *t->number);
+    t->none = pool_array(p, (size_t)PLANES * t->words, sizeof *t->none);
     return t;
 }
 
 void luts_take(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Forms *up, uint32_t u)
 {
-    uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set);
-    Lut *l = best_lut(t, set, n);
-    if (!l) {
-        l = pool_alloc(t->pool, sizeof *l);
-        vec_push(&t->lut, l);
+    uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set), i = 0;
+    while (i < t->class.n && !(t->class.data[i].n == n && !memcmp(t->class.data[i].channel, set, n * sizeof *set))) i++;
+    if (i == t->class.n) {
+        Class c = {.n = n};
+        memcpy(c.channel, set, n * sizeof *set);
+        vec_push(&t->class, c);
     }
-    for (uint32_t i = 0; i < n; i++) add_channel(l->channel, &l->nchannels, set[i]);
-    vec_push(&l->unit, unit);
+    vec_push(&t->class.data[i].unit, unit);
+    for (uint32_t k = 0; k < n; k++) {
+        if (t->number[set[k]]) continue;
+        vec_push(&t->channel, set[k]);
+        t->number[set[k]] = t->channel.n;
+    }
 }
 
-static bool holds(const uint32_t *set, uint32_t n, uint32_t channel)
+/* Both in order. */
+static bool contains(const Class *c, const uint32_t *set, uint32_t n)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (set[i] == channel) return true;
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < c->n && k < n; i++) k += c->channel[i] == set[k];
+    return k == n;
+}
+
+bool luts_share(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Forms *up, uint32_t u)
+{
+    uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set);
+    for (uint32_t i = 0; i < t->class.n; i++)
+        if (contains(&t->class.data[i], set, n)) {
+            vec_push(&t->class.data[i].unit, unit);
+            return true;
+        }
     return false;
 }
 
-static void add_bit(Segment64 *segment, uint32_t *n, uint32_t channel)
-{
-    uint32_t k = 0;
-    while (k < *n && segment[k].word != channel >> 6) k++;
-    if (k == *n) segment[(*n)++] = (Segment64){channel >> 6, 0, 0};
-    segment[k].mask |= 1ull << (channel & 63);
-    segment[k].bits++;
-}
+static const uint8_t bits_of_kind[KINDS] = {1, 1, 2, 3, 4, WIDE};
 
-static void set_segments(Lut *l)
+/* Bits of a key for the channels of a set that another one does not have. */
+static uint32_t bits_of(const Luts *t, const uint64_t *set, const uint64_t *without)
 {
-    l->nsegments = l->ntame = 0;
-    l->hopeless = l->nchannels + (NARROW - 1) * l->nnarrow + (WIDE - 1) * l->nwide > 64;
-    for (uint32_t i = 0; i < l->nnarrow; i++) add_bit(l->tame, &l->ntame, l->narrow[i]);
-    for (uint32_t i = 0; i < l->nchannels; i++) {
-        uint32_t c = l->channel[i];
-        if (!holds(l->narrow, l->nnarrow, c) && !holds(l->wide, l->nwide, c)) add_bit(l->segment, &l->nsegments, c);
+    uint32_t bits = 0;
+    for (uint32_t w = 0; w < t->nwords; w++) {
+        uint64_t m = set[w] & ~(without ? without[w] : 0);
+        for (uint32_t k = 0; m && k < KINDS; k++) bits += bits_of_kind[k] * (uint32_t)__builtin_popcountll(m & t->of_kind[k * t->nwords + w]);
     }
+    return bits;
 }
 
-static Slot *new_slots(uint32_t cap)
+/* The largest first, so that smaller ones find a table that has their channels. */
+static int by_bits(const void *p, const void *q)
 {
-    Slot *slot = xrealloc(NULL, cap * sizeof *slot);
-    for (uint32_t k = 0; k < cap; k++) slot[k].n = FREE;
-    return slot;
+    const Class *x = p, *y = q;
+    if (x->bits != y->bits) return x->bits > y->bits ? -1 : 1;
+    return x->n != y->n ? (x->n < y->n ? -1 : 1) : memcmp(x->channel, y->channel, x->n * sizeof *x->channel);
 }
 
-static void empty(Lut *l, uint32_t cap)
+/* The table that grows least. */
+static uint32_t best_table(const Luts *t, const Class *c)
 {
+    uint32_t best = t->n, least = UINT32_MAX;
+    for (uint32_t i = 0; i < t->n && least; i++) {
+        uint32_t more = bits_of(t, c->set, t->lut[i].set);
+        if (more >= least) continue;
+        uint32_t all = more + bits_of(t, t->lut[i].set, NULL);
+        if (more && all > UNRELATED && (all > RELATED || 2 * more > c->bits)) continue;
+        best = i;
+        least = more;
+    }
+    return best;
+}
+
+static void add_segment(Lut *l, uint32_t plane, uint64_t mask)
+{
+    l->segment[l->nsegments++] = (Segment64){plane, l->bits, mask};
+    l->bits += (uint32_t)__builtin_popcountll(mask);
+}
+
+/* The channels of a kind among those of a set, as bits of the stream's words. */
+static void place_kind(const Luts *t, const uint64_t *set, uint32_t kind, uint64_t *bit)
+{
+    memset(bit, 0, t->words * sizeof *bit);
+    for (uint32_t w = 0; w < t->nwords; w++)
+        for (uint64_t m = set[w] & t->of_kind[kind * t->nwords + w]; m; m &= m - 1) {
+            uint32_t c = t->channel.data[w * 64 + (uint32_t)__builtin_ctzll(m)];
+            bit[c >> 6] |= 1ull << (c & 63);
+        }
+}
+
+/* A new key by what is known of the channels; what is remembered is forgotten. */
+static void make_key(Luts *t, Lut *l)
+{
+    l->nsegments = l->bits = l->wide.n = 0;
     free(l->slot);
-    l->entries.n = 0;
-    l->n = 0;
-    l->cap = cap;
-    l->slot = new_slots(cap);
+    l->slot = NULL;
+    uint64_t *bit = xrealloc(NULL, t->words * sizeof *bit);
+    l->segment = xrealloc(l->segment, (t->channel.n + 1) * CODE_BITS * sizeof *l->segment);
+    for (uint32_t kind = 0; kind < KINDS; kind++) {
+        place_kind(t, l->set, kind, bit);
+        for (uint32_t w = 0; w < t->words; w++) {
+            if (!bit[w]) continue;
+            if (kind == KINDS - 1)
+                for (uint64_t m = bit[w]; m; m &= m - 1) vec_push(&l->wide, w * 64 + (uint32_t)__builtin_ctzll(m));
+            if (kind == 0) add_segment(l, PLANE_LIVE * t->words + w, bit[w]);
+            for (uint32_t b = 0; kind < KINDS - 1 && b < kind; b++) add_segment(l, (PLANE_CODE + b) * t->words + w, bit[w]);
+        }
+    }
+    l->segment = xrealloc(l->segment, (l->nsegments + 1) * sizeof *l->segment);
+    l->bits += WIDE * l->wide.n;
+    free(bit);
+}
+
+static void free_tables(Luts *t)
+{
+    for (uint32_t i = 0; i < t->n; i++) {
+        Lut *l = &t->lut[i];
+        free(l->set);
+        free(l->segment);
+        free(l->slot);
+        free(l->entries.data);
+        free(l->unit.data);
+        free(l->wide.data);
+    }
+    free(t->lut);
+    t->lut = NULL;
+    t->n = 0;
+}
+
+static void note_kinds(Luts *t)
+{
+    memset(t->of_kind, 0, KINDS * t->nwords * sizeof *t->of_kind);
+    memset(t->none, 0, (size_t)PLANES * t->words * sizeof *t->none);
+    for (uint32_t i = 0; i < t->channel.n; i++) {
+        uint32_t c = t->channel.data[i], kind = t->kind[c];
+        t->of_kind[kind * t->nwords + (i >> 6)] |= 1ull << (i & 63);
+        if (kind < KINDS - 1) t->none[(kind ? PLANE_WILD : PLANE_ODD) * t->words + (c >> 6)] |= 1ull << (c & 63);
+    }
+    t->guard.n = 0;
+    for (uint32_t w = 0; w < PLANES * t->words; w++)
+        if (t->none[w]) vec_push(&t->guard, w);
+}
+
+static bool has_any(const Luts *t, const Lut *l, const uint64_t *set)
+{
+    uint64_t hit = 0;
+    for (uint32_t w = 0; w < t->nwords; w++) hit |= set[w] & l->set[w];
+    return hit;
+}
+
+/* Gathers the classes into tables, by what is known of their channels. */
+static void gather_classes(Luts *t)
+{
+    uint32_t classes = t->class.n;
+    free_tables(t);
+    t->lut = xrealloc(NULL, (classes + 1) * sizeof *t->lut);
+    for (uint32_t i = 0; i < classes; i++) t->class.data[i].bits = bits_of(t, t->class.data[i].set, NULL);
+    if (classes) qsort(t->class.data, classes, sizeof *t->class.data, by_bits);
+    for (uint32_t i = 0; i < classes; i++) {
+        Class *c = &t->class.data[i];
+        Lut *l = &t->lut[best_table(t, c)];
+        if (l == t->lut + t->n) {
+            *l = (Lut){.set = xrealloc(NULL, t->nwords * sizeof *l->set)};
+            memset(l->set, 0, t->nwords * sizeof *l->set);
+            t->n++;
+        }
+        for (uint32_t w = 0; w < t->nwords; w++) l->set[w] |= c->set[w];
+        for (uint32_t u = 0; u < c->unit.n; u++) vec_push(&l->unit, c->unit.data[u]);
+    }
+    for (uint32_t i = 0; i < t->n; i++) make_key(t, &t->lut[i]);
+}
+
+/* After channels got another kind: new keys for the tables that have them, or, where that would make one too wide, other tables. */
+static void adapt(Luts *t, const uint64_t *changed)
+{
+    bool wide = false;
+    note_kinds(t);
+    for (uint32_t i = 0; i < t->n; i++) wide |= has_any(t, &t->lut[i], changed) && bits_of(t, t->lut[i].set, NULL) > TOO_WIDE;
+    if (wide) gather_classes(t);
+    for (uint32_t i = 0; i < t->n && !wide; i++)
+        if (has_any(t, &t->lut[i], changed)) make_key(t, &t->lut[i]);
 }
 
 void luts_finish(Luts *t)
 {
-    for (uint32_t i = 0; i < t->lut.n; i++) {
-        set_segments(t->lut.data[i]);
-        empty(t->lut.data[i], 64);
+    t->nwords = (t->channel.n + 63) / 64;
+    t->of_kind = pool_array(t->pool, (size_t)KINDS * t->nwords, sizeof *t->of_kind);
+    for (uint32_t i = 0; i < t->class.n; i++) {
+        Class *c = &t->class.data[i];
+        c->set = pool_array(t->pool, t->nwords, sizeof *c->set);
+        for (uint32_t k = 0; k < c->n; k++) {
+            uint32_t at = t->number[c->channel[k]] - 1;
+            c->set[at >> 6] |= 1ull << (at & 63);
+        }
     }
+    note_kinds(t);
+    gather_classes(t);
 }
 
 void luts_close(Luts *t)
 {
     if (!t) return;
-    for (uint32_t i = 0; i < t->lut.n; i++) {
-        Lut *l = t->lut.data[i];
-        free(l->slot);
-        free(l->entries.data);
-        free(l->unit.data);
-    }
-    free(t->lut.data);
+    free_tables(t);
+    for (uint32_t i = 0; i < t->class.n; i++) free(t->class.data[i].unit.data);
+    free(t->class.data);
+    free(t->channel.data);
+    free(t->guard.data);
 }
 
-/* ---- one token ---- */
-static Slot *slot_of(const Lut *l, uint64_t key)
+uint32_t luts_most(const Luts *t) { return t->class.n; }
+
+/* ---- slots ---- */
+static void empty(Lut *l, uint32_t cap)
 {
-    uint32_t k = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> 40) & (l->cap - 1);
+    l->slot = xrealloc(l->slot, cap * sizeof *l->slot);
+    for (uint32_t k = 0; k < cap; k++) l->slot[k].n = FREE;
+    l->entries.n = 0;
+    l->n = 0;
+    l->cap = cap;
+    l->shift = 64 - clog2(cap);
+}
+
+static inline Slot *slot_of(const Lut *l, uint64_t key)
+{
+    if (l->bits <= DIRECT) return &l->slot[key];
+    uint32_t k = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> l->shift);
     while (l->slot[k].n != FREE && l->slot[k].key != key) k = (k + 1) & (l->cap - 1);
     return &l->slot[k];
 }
@@ -183,105 +335,105 @@ static Slot *slot_of(const Lut *l, uint64_t key)
 static void grow(Lut *l)
 {
     Slot *old = l->slot, *end = old + l->cap;
-    l->cap *= 2;
-    l->slot = new_slots(l->cap);
+    uint32_t n = l->n, entries = l->entries.n;
+    l->slot = NULL;
+    empty(l, l->cap * 2);
+    l->n = n;
+    l->entries.n = entries;
     for (const Slot *s = old; s < end; s++)
         if (s->n != FREE) *slot_of(l, s->key) = *s;
     free(old);
 }
 
-/* Channels that turn out to be no bits, or wider than thought, get more room; what has been remembered is under keys that
- * no longer hold. False when nothing could be changed. */
-static bool widen(Lut *l, Stream *s)
+static Slot *fill(Luts *t, Lut *l, uint64_t key, const Stream *s)
 {
-    bool changed = false;
-    for (uint32_t i = 0; i < l->nnarrow; i++) {
-        uint32_t c = l->narrow[i];
-        if (!(s->wild[c >> 6] >> (c & 63) & 1)) continue;
-        l->wide[l->nwide++] = c;
-        l->narrow[i--] = l->narrow[--l->nnarrow];
-        changed = true;
+    if (l->bits > DIRECT && l->n >= MAX_ENTRIES) empty(l, l->cap);
+    else if (l->bits > DIRECT && l->n * 2 >= l->cap) grow(l);
+    Slot *slot = slot_of(l, key);
+    *slot = (Slot){key, l->entries.n, 0};
+    mlp_patch(t->mlp, l->unit.data, l->unit.n, s, &l->entries);
+    slot->n = l->entries.n - slot->first;
+    l->n++;
+    return slot;
+}
+
+/* ---- one token ---- */
+static bool plane_bit(const Stream *s, uint32_t plane, uint32_t c) { return s->plane[plane * s->words + (c >> 6)] >> (c & 63) & 1; }
+
+/* Channels that turn out to be no bits, or to have a wider range than was thought, get more room. */
+static void widen(Luts *t, Stream *s)
+{
+    uint64_t *changed = xrealloc(NULL, (t->nwords + 1) * sizeof *changed), any = 0;
+    memset(changed, 0, (t->nwords + 1) * sizeof *changed);
+    for (uint32_t i = 0; i < t->channel.n; i++) {
+        uint32_t c = t->channel.data[i], kind = t->kind[c];
+        if (kind == KINDS - 1) continue;
+        if (plane_bit(s, kind ? PLANE_WILD : PLANE_ODD, c)) kind = stream_range(s, c) ? 1 : KINDS - 1;
+        if (kind && kind < KINDS - 1) kind = clog2((uint32_t)(s->high[c] - s->low[c] + 1));
+        if (kind == t->kind[c]) continue;
+        t->kind[c] = (uint8_t)kind;
+        changed[i >> 6] |= any = 1ull << (i & 63);
     }
-    for (uint32_t i = 0; i < l->nchannels; i++) {
-        uint32_t c = l->channel[i];
-        if (!(s->odd[c >> 6] >> (c & 63) & 1) || holds(l->narrow, l->nnarrow, c) || holds(l->wide, l->nwide, c)) continue;
-        l->narrow[l->nnarrow++] = c;
-        stream_code(s, c >> 6);
-        changed = true;
-    }
-    if (!changed) return false;
-    set_segments(l);
-    empty(l, 64);
-    return true;
+    t->ranges = s->ranges;
+    if (any) adapt(t, changed);
+    free(changed);
+}
+
+static bool must_widen(const Luts *t, const Stream *s)
+{
+    uint64_t bad = 0;
+    for (uint32_t i = 0; i < t->guard.n; i++) bad |= s->plane[t->guard.data[i]] & t->none[t->guard.data[i]];
+    return bad;
 }
 
 static bool add_wide(const Lut *l, const Stream *s, uint64_t *key)
 {
-    for (uint32_t i = 0; i < l->nwide; i++) {
-        const float half = 1 << (WIDE - 1), x = s->x[l->wide[i]];
+    for (uint32_t i = 0; i < l->wide.n; i++) {
+        const float half = 1 << (WIDE - 1), x = s->x[l->wide.data[i]];
         if (!(x >= -half && x < half) || x != (float)(int)x) return false;
         *key = *key << WIDE | (uint64_t)((int)x + (1 << (WIDE - 1)));
     }
     return true;
 }
 
-/* False when an input does not fit its place in the key. Defined twice: with and without the instruction that gathers bits. */
-#define DEFINE_KEY(name, attribute, gather)                                                                  \
-    attribute static bool name(const Lut *l, const Stream *s, uint64_t *out)                                 \
-    {                                                                                                        \
-        uint64_t key = 0, bad = 0;                                                                           \
-        for (uint32_t i = 0; i < l->nsegments; i++) {                                                        \
-            const Segment64 *g = &l->segment[i];                                                             \
-            bad |= s->odd[g->word] & g->mask;                                                                \
-            key = key << g->bits | gather(s->live[g->word], g->mask);                                        \
-        }                                                                                                    \
-        for (uint32_t i = 0; i < l->ntame; i++) bad |= s->wild[l->tame[i].word] & l->tame[i].mask;           \
-        for (uint32_t i = 0; i < l->nnarrow; i++) key = key << NARROW | (uint64_t)(s->code[l->narrow[i]] & 15); \
-        *out = key;                                                                                          \
-        return bad == 0 && (l->nwide == 0 || add_wide(l, s, out));                                           \
+/* A table's key is not as it was thought: the first use, or the units have to be computed. */
+static uint32_t eval_slowly(Luts *t, Lut *l, const Stream *s, uint64_t key, Patch *due, uint32_t n)
+{
+    if (l->bits > 64 || !add_wide(l, s, &key)) {
+        mlp_compute(t->mlp, l->unit.data, l->unit.n, s);
+        return n;
     }
-DEFINE_KEY(key_plain, , gather_bits)
-#if defined(__x86_64__)
-DEFINE_KEY(key_bmi2, __attribute__((target("bmi2"))), _pext_u64)
-#endif
-
-static bool make_key(const Lut *l, const Stream *s, uint64_t *key)
-{
-#if defined(__x86_64__)
-    if (simd) return key_bmi2(l, s, key);
-#endif
-    return key_plain(l, s, key);
-}
-
-static Slot *fill(Luts *t, Lut *l, uint64_t key, const Stream *s)
-{
-    if (l->n >= MAX_ENTRIES) empty(l, l->cap);
-    else if (l->n * 2 >= l->cap) grow(l);
+    if (!l->slot) empty(l, l->bits <= DIRECT ? 1u << l->bits : 64);
     Slot *slot = slot_of(l, key);
-    *slot = (Slot){key, 0, l->entries.n, 0};
-    mlp_patch(t->mlp, l->unit.data, l->unit.n, s, &l->entries);
-    slot->n = l->entries.n - slot->first;
-    for (uint32_t k = slot->first; k < l->entries.n; k++) slot->touched |= touch_of(l->entries.data[k].at);
-    l->n++;
-    return slot;
+    if (slot->n == FREE) slot = fill(t, l, key, s);
+    due[n] = (Patch){l->entries.data + slot->first, slot->n};
+    return n + (slot->n != 0);
 }
+
+/* Defined twice: with and without the instruction that gathers bits. */
+#define DEFINE_EVAL(name, attribute, gather)                                                                             \
+    attribute static uint32_t name(Luts *t, const Stream *s, Patch *due, uint32_t n)                                     \
+    {                                                                                                                    \
+        for (Lut *l = t->lut, *end = l + t->n; l < end; l++) {                                                           \
+            uint64_t key = 0;                                                                                            \
+            for (const Segment64 *g = l->segment, *last = g + l->nsegments; g < last; g++)                               \
+                key |= gather(s->plane[g->plane], g->mask) << (g->shift & 63);                                           \
+            const Slot *slot = l->slot && !l->wide.n ? slot_of(l, key) : NULL;                                           \
+            if (!slot || slot->n == FREE) n = eval_slowly(t, l, s, key, due, n);                                         \
+            else if (slot->n) due[n++] = (Patch){l->entries.data + slot->first, slot->n};                                \
+        }                                                                                                                \
+        return n;                                                                                                        \
+    }
+DEFINE_EVAL(eval_plain, , gather_bits)
+#if defined(__x86_64__)
+DEFINE_EVAL(eval_bmi2, __attribute__((target("bmi2"))), _pext_u64)
+#endif
 
 uint32_t luts_eval(Luts *t, Stream *s, Patch *due, uint32_t n)
 {
-    for (uint32_t i = 0; i < t->lut.n; i++) {
-        Lut *l = t->lut.data[i];
-        uint64_t key = 0;
-        bool coded = make_key(l, s, &key);
-        while (!coded && widen(l, s)) coded = make_key(l, s, &key);
-        if (!coded || l->hopeless) {
-            mlp_compute(t->mlp, l->unit.data, l->unit.n, s);
-            continue;
-        }
-        const Slot *slot = slot_of(l, key);
-        if (slot->n == FREE) slot = fill(t, l, key, s);
-        if (slot->n) due[n++] = (Patch){l->entries.data + slot->first, slot->n, slot->touched};
-    }
-    return n;
+    if (t->ranges != s->ranges || must_widen(t, s)) widen(t, s);
+#if defined(__x86_64__)
+    if (simd) return eval_bmi2(t, s, due, n);
+#endif
+    return eval_plain(t, s, due, n);
 }
-
-uint32_t luts_count(const Luts *t) { return t->lut.n; }

@@ -14,6 +14,13 @@ typedef struct {
     uint32_t first, last; /* entries of Mlp.down */
 } Unit;
 
+/* What the fixed units of an AND add when its value is `gate` (NaN: not worked out yet). */
+typedef struct {
+    const Entry *e;
+    uint32_t n;
+    float gate;
+} Fixed;
+
 struct Mlp {
     bool bf16;
     Pool *pool;
@@ -23,14 +30,14 @@ struct Mlp {
     Luts *luts;
     Patch *linear;       /* [hidden] what a channel of value 1 adds through the linear units */
     uint64_t *linear_used; /* [hidden / 64] */
+    uint32_t linear_words; /* words of it that matter */
     Patch linear_base;   /* what their biases add */
     Gates gate;          /* of units that are in no table */
     Lists units;         /* units of each gate form */
     uint32_t *varying;   /* [forms + 1] into vary: those of them whose up form is not constant */
     uint32_t *vary;
     Patch base;          /* fixed units of constant forms */
-    Patch *patch;        /* [forms]: fixed units of an AND when its value is patch_gate, NaN: not worked out yet */
-    float *patch_gate;
+    Fixed *fixed;        /* [forms] what the fixed units of an AND add */
     float *scratch;      /* [hidden] 0 between uses */
     uint32_t *list;      /* channels that the scratch holds, some perhaps twice */
     Entries flushed;     /* scratch of make_patch */
@@ -120,7 +127,6 @@ static Patch make_patch(Mlp *l, uint32_t n)
     if (!l->flushed.n) return p;
     p.n = l->flushed.n;
     p.e = keep(l, l->flushed.data, p.n);
-    for (uint32_t i = 0; i < p.n; i++) p.touched |= touch_of(p.e[i].at);
     return p;
 }
 
@@ -143,10 +149,9 @@ static void make_patches(Mlp *l, Pool *p, uint32_t hidden)
     uint32_t n = 0;
     for (uint32_t i = 0; i < g->always; i++) n = collect_fixed(l, g->on[i], g->value[i], n);
     l->base = make_patch(l, n);
-    l->patch = pool_array(p, g->n, sizeof *l->patch);
-    l->patch_gate = pool_array(p, g->n, sizeof *l->patch_gate);
-    for (uint32_t f = 0; f < g->n; f++) l->patch_gate[f] = NAN;
-    l->due = pool_array(p, (size_t)g->n + luts_count(l->luts) + hidden + 2, sizeof *l->due);
+    l->fixed = pool_array(p, g->n, sizeof *l->fixed);
+    for (uint32_t f = 0; f < g->n; f++) l->fixed[f].gate = NAN;
+    l->due = pool_array(p, (size_t)g->n + luts_most(l->luts) + hidden + 2, sizeof *l->due);
     l->due_scale = pool_array(p, hidden, sizeof *l->due_scale);
 }
 
@@ -205,30 +210,50 @@ static void finish_linear(Mlp *l, LinearEntries *list, uint32_t hidden, uint32_t
         for (uint32_t k = i; k < end; k++) {
             if (n == 0 || e[n - 1].at != list->data[k].out) e[n++] = (Entry){list->data[k].out, 0};
             e[n - 1].w += list->data[k].w;
-            p->touched |= touch_of(list->data[k].out);
         }
         p->e = e;
         p->n = n;
         l->linear_used[in >> 6] |= 1ull << (in & 63);
+        l->linear_words = in / 64 + 1;
     }
     free(list->data);
 }
 
-/* Every unit into the linear matrix, a table, or the gates under key[unit]. */
+typedef enum { LINEAR, TABLED, ANDED, OTHER } Place;
+
+static Place place_of(const Mlp *l, uint32_t gate, uint32_t up)
+{
+    float value;
+    if (is_linear(l, gate, up)) return LINEAR;
+    if (form_is_and(&l->all, gate, true, &value)) return ANDED;
+    return lut_fits(&l->all, gate, &l->up, up) ? TABLED : OTHER;
+}
+
+/* ANDs over the channels of a class of units in tables join it; so do ANDs of which many have the same few channels, a decoder. */
+static void share_tables(Mlp *l, uint32_t *key, uint32_t units)
+{
+    for (uint32_t u = 0; u < units; u++) {
+        if (key[u] == NONE || !lut_fits(&l->all, key[u], &l->up, l->unit[u].up)) continue;
+        if (luts_share(l->luts, u, &l->all, key[u], &l->up, l->unit[u].up)) key[u] = NONE;
+    }
+}
+
+/* Every unit into the linear matrix, a table, or the gates under key[unit]. An AND goes into a table when that costs nothing. */
 static void place_units(Mlp *l, Forms *f, uint32_t *key, uint32_t units, uint32_t hidden)
 {
     LinearEntries linear = {0};
     uint32_t base = 0;
     for (uint32_t u = 0; u < units; u++) {
-        float value;
-        uint32_t g = key[u], up = l->unit[u].up;
-        if (g == NONE) continue;
-        l->unit[u].gate = g;
-        key[u] = NONE;
-        if (is_linear(l, g, up)) base = take_linear(l, &linear, u, base);
-        else if (!form_is_and(&l->all, g, true, &value) && lut_fits(&l->all, g, &l->up, up)) luts_take(l->luts, u, &l->all, g, &l->up, up);
-        else key[u] = forms_add_form(f, &l->all, g);
+        if (key[u] == NONE) continue;
+        l->unit[u].gate = key[u];
+        Place place = place_of(l, key[u], l->unit[u].up);
+        if (place == LINEAR) base = take_linear(l, &linear, u, base);
+        if (place == TABLED) luts_take(l->luts, u, &l->all, key[u], &l->up, l->unit[u].up);
+        if (place == LINEAR || place == TABLED) key[u] = NONE;
     }
+    share_tables(l, key, units);
+    for (uint32_t u = 0; u < units; u++)
+        if (key[u] != NONE) key[u] = forms_add_form(f, &l->all, key[u]);
     finish_linear(l, &linear, hidden, base);
     luts_finish(l->luts);
 }
@@ -257,7 +282,7 @@ Mlp *mlp_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p)
     Forms f;
     l->bf16 = m->bf16;
     l->pool = p;
-    l->luts = luts_make(l, p);
+    l->luts = luts_make(l, p, m->geo.hidden);
     forms_init(&f);
     forms_init(&l->all);
     forms_init(&l->up);
@@ -325,7 +350,7 @@ static void compute_varying(Mlp *l, uint32_t form, float gate, const Stream *s)
 
 static void eval_linear(Mlp *l, const Stream *s)
 {
-    for (uint32_t w = 0; w < s->words; w++)
+    for (uint32_t w = 0; w < l->linear_words; w++)
         for (uint64_t bits = s->live[w] & l->linear_used[w]; bits; bits &= bits - 1) {
             uint32_t c = w * 64 + (uint32_t)__builtin_ctzll(bits);
             l->due_scale[l->ndue] = s->x[c];
@@ -334,20 +359,33 @@ static void eval_linear(Mlp *l, const Stream *s)
     l->nscaled = l->ndue;
 }
 
+/* An AND whose patch has not been worked out for this value. */
+static void new_fixed(Mlp *l, uint32_t form, float gate, const Stream *s)
+{
+    Fixed *f = &l->fixed[form];
+    if (f->gate == f->gate) { /* a channel is no bit, for once */
+        compute_fixed(l, form, gate, s);
+        return;
+    }
+    Patch p = make_patch(l, collect_fixed(l, form, gate, 0));
+    *f = (Fixed){p.e, p.n, gate};
+    if (p.n) l->due[l->ndue++] = p;
+}
+
 static void eval_ands(Mlp *l, const Stream *s)
 {
     Gates *g = &l->gate;
     uint32_t n = gates_ands(g, s);
-    for (uint32_t i = 0; i < n; i++) {
-        uint32_t form = g->on[i];
-        compute_varying(l, form, g->value[i], s);
-        if (i < g->always) continue;
-        if (l->patch_gate[form] != l->patch_gate[form]) {
-            l->patch_gate[form] = g->value[i];
-            l->patch[form] = make_patch(l, collect_fixed(l, form, g->value[i], 0));
+    if (l->varying[g->n])
+        for (uint32_t i = 0; i < n; i++) compute_varying(l, g->on[i], g->value[i], s);
+    for (uint32_t i = g->always; i < n; i++) {
+        const Fixed *f = &l->fixed[g->on[i]];
+        if (f->gate != g->value[i]) {
+            new_fixed(l, g->on[i], g->value[i], s);
+            continue;
         }
-        if (l->patch_gate[form] != g->value[i]) compute_fixed(l, form, g->value[i], s);
-        else if (l->patch[form].n) l->due[l->ndue++] = l->patch[form];
+        l->due[l->ndue] = (Patch){f->e, f->n};
+        l->ndue += f->n != 0;
     }
 }
 
@@ -367,13 +405,10 @@ static void eval_sums(Mlp *l, const Stream *s)
 
 static void add_all(const Mlp *l, Stream *s)
 {
-    for (uint32_t i = 0; i < l->ndue; i++) {
-        const Entry *e = l->due[i].e, *end = e + l->due[i].n;
-        if (i < l->nscaled)
-            for (float x = l->due_scale[i]; e < end; e++) s->x[e->at] += e->w * x;
-        for (; e < end; e++) s->x[e->at] += e->w;
-        s->touched |= l->due[i].touched;
-    }
+    for (uint32_t i = 0; i < l->nscaled; i++)
+        for (uint32_t k = 0; k < l->due[i].n; k++) stream_put(s, l->due[i].e[k].at, l->due[i].e[k].w * l->due_scale[i]);
+    for (uint32_t i = l->nscaled; i < l->ndue; i++)
+        for (const Entry *e = l->due[i].e, *end = e + l->due[i].n; e < end; e++) stream_put(s, e->at, e->w);
     for (uint32_t i = 0; i < l->nunits; i++) {
         const Unit *u = &l->unit[l->due_unit[i]];
         for (uint32_t k = u->first; k < u->last; k++) stream_put(s, l->down[k].at, l->down[k].w * l->due_product[i]);

@@ -16,33 +16,43 @@
 #define TAPEOUT_SPARSE_H
 #include "runtime.h"
 
-/* Data channels of the residual stream; pilots are constants and live in the forms' biases. `live` and `odd` are right
- * after stream_settle and stay so until the next put. */
+/* Data channels of the residual stream; pilots are constants and live in the forms' biases. The planes are right after stream_settle
+ * and stay so until the next put. */
 typedef struct {
     uint32_t n, words;
-    float *x;         /* [words * 64] */
-    uint64_t *live;   /* [words] channels that are not 0 */
-    uint64_t *odd;    /* [words] channels that are neither 0 nor 1 */
-    int8_t *code;     /* [words * 64] channels as integers, and which are none in CODE_LOW .. CODE_HIGH; only of the words */
-    uint64_t *wild;   /* [words]      in `coded` */
-    uint64_t *coded;  /* [words / 64] */
-    uint64_t touched; /* words written since the last settle: bit w, or bit 63 for all from 63 on */
+    float *x;        /* [words * 64] */
+    uint64_t *plane; /* [PLANES, words] bits of the channels */
+    uint64_t *live;  /* [words] = the plane PLANE_LIVE */
+    uint64_t *odd;   /* [words] = the plane PLANE_ODD */
+    uint8_t *dirty;  /* [words * CHUNKS] 1: written since the last settle */
+    uint8_t *coded;  /* [words * CHUNKS] 1: PLANE_WILD and PLANE_CODE are kept */
+    int8_t *low, *high; /* [words * 64] the range that a channel is expected to stay in */
+    uint32_t ranges;    /* how often one has been widened */
 } Stream;
-enum { CODE_LOW = -8, CODE_HIGH = 7 };
+enum {
+    PLANE_LIVE, /* channels that are not 0 */
+    PLANE_ODD,  /* ... neither 0 nor 1 */
+    PLANE_WILD, /* ... no integer in the channel's range */
+    PLANE_CODE, /* CODE_BITS planes: the low bits of the integer, the lowest first */
+    CODE_BITS = 4,
+    PLANES = PLANE_CODE + CODE_BITS,
+    CODE_LOW = -8, CODE_HIGH = 7, /* how far a range can go */
+    CHUNK = 16, CHUNKS = 64 / CHUNK /* of a word */
+};
 /* ---- stream.c ---- */
 /* Whether the processor has the vector and bit instructions that some functions come in a second version for. */
 extern bool simd;
 void simd_choose(bool plain);
 Stream stream_new(Pool *p, uint32_t n);
 void stream_settle(Stream *s);
-void stream_clear(Stream *s);
-void stream_code(Stream *s, uint32_t word); /* keep codes of this word from now on */
+void stream_clear(Stream *s); /* of a settled stream */
+/* Keeps the channel's code from now on, with a range that has its present value; false when none can have it. */
+bool stream_range(Stream *s, uint32_t channel);
 
-static inline uint64_t touch_of(uint32_t channel) { return 1ull << (channel >> 6 < 63 ? channel >> 6 : 63); }
 static inline void stream_put(Stream *s, uint32_t channel, float v)
 {
     s->x[channel] += v;
-    s->touched |= touch_of(channel);
+    s->dirty[channel / CHUNK] = 1;
 }
 
 /* ---- forms.c ---- */
@@ -93,6 +103,29 @@ static inline float form_value(const Forms *f, uint32_t i, const float *x)
     for (uint32_t k = f->start[i]; k < f->start[i + 1]; k++) sum += f->e.data[k].w * x[f->e.data[k].at];
     return sum;
 }
+
+/* Channels of one word that belong together in a form: while they are bits they add w times how many are 1, or, where each weighs twice as
+ * much as the one before, w times the number that they write. */
+typedef struct {
+    uint32_t word;
+    bool number;
+    float w;
+    uint64_t mask;
+} BitTerm;
+/* The terms of n entries, at most n; returns how many. */
+uint32_t terms_make(const Entry *e, uint32_t n, BitTerm *out);
+/* Their sum; *odd gets a bit where a channel is no bit, and the sum is then none. Defined twice: with and without bit instructions. */
+#define DEFINE_TERMS(name, attribute, gather)                                                                        \
+    attribute static inline float name(const BitTerm *t, uint32_t n, const Stream *s, uint64_t *odd)                 \
+    {                                                                                                                \
+        float sum = 0;                                                                                               \
+        for (uint32_t i = 0; i < n; i++) {                                                                           \
+            uint64_t live = s->live[t[i].word];                                                                      \
+            *odd |= s->odd[t[i].word] & t[i].mask;                                                                   \
+            sum += t[i].w * (float)(int)(t[i].number ? gather(live, t[i].mask) : (uint64_t)__builtin_popcountll(live & t[i].mask)); \
+        }                                                                                                            \
+        return sum;                                                                                                  \
+    }
 
 /* Lists by key: the items of key k are item[start[k] .. start[k + 1]). */
 typedef struct {
@@ -167,7 +200,6 @@ typedef struct Mlp Mlp;
 typedef struct {
     const Entry *e;
     uint32_t n;
-    uint64_t touched;
 } Patch;
 Mlp *mlp_make(const Model *m, uint32_t layer, const Basis *basis, Pool *p); /* NULL: no MLP for this back end */
 void mlp_step(Mlp *l, Stream *s);
@@ -179,12 +211,14 @@ void mlp_compute(Mlp *l, const uint32_t *unit, uint32_t units, const Stream *s);
 
 /* ---- lut.c ---- */
 typedef struct Luts Luts;
-Luts *luts_make(Mlp *mlp, Pool *p);
-/* Whether a unit with these forms has few enough inputs; if so, puts it into a table. */
+Luts *luts_make(Mlp *mlp, Pool *p, uint32_t channels);
+/* Whether a unit with these forms has few enough inputs; if so, luts_take takes it. */
 bool lut_fits(const Forms *gate, uint32_t g, const Forms *up, uint32_t u);
 void luts_take(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Forms *up, uint32_t u);
+/* The same for an AND, when there are units with all its channels; false when there are none. */
+bool luts_share(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Forms *up, uint32_t u);
 void luts_finish(Luts *t);
-uint32_t luts_count(const Luts *t);
+uint32_t luts_most(const Luts *t); /* how many patches luts_eval can give */
 /* Appends the patches of all tables to due; returns the new count. */
 uint32_t luts_eval(Luts *t, Stream *s, Patch *due, uint32_t n);
 void luts_close(Luts *t);
