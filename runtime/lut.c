@@ -34,15 +34,23 @@ typedef struct {
     uint64_t key;
     uint32_t first, n; /* n FREE: nothing is remembered here */
 } Slot;
+typedef enum { KEY_DIRECT, KEY_HASH, KEY_SLOW } KeyMode; /* slow: not used yet, wide channels or too many bits */
+/* What a token needs, close together. */
+typedef struct {
+    uint32_t last; /* the table's segments end here, and the next one's begin */
+    uint8_t mode, shift;
+    Slot *slot;
+    const Entry *entry; /* = entries.data */
+    uint32_t cap;
+} Table;
 typedef struct {
     uint64_t *set; /* channels */
     uint32_t nsegments, bits;
     Segment64 *segment;
     VEC(uint32_t) wide; /* channels of twelve bits */
     VEC(uint32_t) unit;
-    uint32_t n, cap, shift; /* open addressing; a direct table has a slot for every key */
-    Slot *slot;             /* NULL until the first use */
-    Entries entries;        /* of this table alone, so that it can be emptied */
+    uint32_t n;      /* keys that are remembered, by open addressing; a direct table has a slot for every key */
+    Entries entries; /* of this table alone, so that it can be emptied */
 } Lut;
 struct Luts {
     Mlp *mlp;
@@ -57,6 +65,8 @@ struct Luts {
     uint32_t nwords;          /* of a set */
     uint32_t n;
     Lut *lut;
+    Table *table;             /* [n] */
+    VEC(Segment64) segment;   /* of all tables, in order */
     uint64_t *none;           /* [PLANES * words] bits that must be 0: channels that are no longer what their width says */
     VEC(uint32_t) guard;      /* the words of it that are not 0 */
 };
@@ -193,11 +203,13 @@ static void place_kind(const Luts *t, const uint64_t *set, uint32_t kind, uint64
 }
 
 /* A new key by what is known of the channels; what is remembered is forgotten. */
-static void make_key(Luts *t, Lut *l)
+static void make_key(Luts *t, uint32_t table)
 {
+    Lut *l = &t->lut[table];
     l->nsegments = l->bits = l->wide.n = 0;
-    free(l->slot);
-    l->slot = NULL;
+    t->table[table].mode = KEY_SLOW;
+    free(t->table[table].slot);
+    t->table[table].slot = NULL;
     uint64_t *bit = xrealloc(NULL, t->words * sizeof *bit);
     l->segment = xrealloc(l->segment, (t->channel.n + 1) * CODE_BITS * sizeof *l->segment);
     for (uint32_t kind = 0; kind < KINDS; kind++) {
@@ -221,13 +233,15 @@ static void free_tables(Luts *t)
         Lut *l = &t->lut[i];
         free(l->set);
         free(l->segment);
-        free(l->slot);
+        free(t->table[i].slot);
         free(l->entries.data);
         free(l->unit.data);
         free(l->wide.data);
     }
     free(t->lut);
+    free(t->table);
     t->lut = NULL;
+    t->table = NULL;
     t->n = 0;
 }
 
@@ -252,12 +266,22 @@ static bool has_any(const Luts *t, const Lut *l, const uint64_t *set)
     return hit;
 }
 
+static void place_segments(Luts *t)
+{
+    t->segment.n = 0;
+    for (uint32_t i = 0; i < t->n; i++) {
+        for (uint32_t k = 0; k < t->lut[i].nsegments; k++) vec_push(&t->segment, t->lut[i].segment[k]);
+        t->table[i].last = t->segment.n;
+    }
+}
+
 /* Gathers the classes into tables, by what is known of their channels. */
 static void gather_classes(Luts *t)
 {
     uint32_t classes = t->class.n;
     free_tables(t);
     t->lut = xrealloc(NULL, (classes + 1) * sizeof *t->lut);
+    t->table = xrealloc(NULL, (classes + 1) * sizeof *t->table);
     for (uint32_t i = 0; i < classes; i++) t->class.data[i].bits = bits_of(t, t->class.data[i].set, NULL);
     if (classes) qsort(t->class.data, classes, sizeof *t->class.data, by_bits);
     for (uint32_t i = 0; i < classes; i++) {
@@ -265,13 +289,15 @@ static void gather_classes(Luts *t)
         Lut *l = &t->lut[best_table(t, c)];
         if (l == t->lut + t->n) {
             *l = (Lut){.set = xrealloc(NULL, t->nwords * sizeof *l->set)};
+            t->table[t->n] = (Table){.mode = KEY_SLOW};
             memset(l->set, 0, t->nwords * sizeof *l->set);
             t->n++;
         }
         for (uint32_t w = 0; w < t->nwords; w++) l->set[w] |= c->set[w];
         for (uint32_t u = 0; u < c->unit.n; u++) vec_push(&l->unit, c->unit.data[u]);
     }
-    for (uint32_t i = 0; i < t->n; i++) make_key(t, &t->lut[i]);
+    for (uint32_t i = 0; i < t->n; i++) make_key(t, i);
+    place_segments(t);
 }
 
 /* After channels got another kind: new keys for the tables that have them, or, where that would make one too wide, other tables. */
@@ -282,7 +308,8 @@ static void adapt(Luts *t, const uint64_t *changed)
     for (uint32_t i = 0; i < t->n; i++) wide |= has_any(t, &t->lut[i], changed) && bits_of(t, t->lut[i].set, NULL) > TOO_WIDE;
     if (wide) gather_classes(t);
     for (uint32_t i = 0; i < t->n && !wide; i++)
-        if (has_any(t, &t->lut[i], changed)) make_key(t, &t->lut[i]);
+        if (has_any(t, &t->lut[i], changed)) make_key(t, i);
+    place_segments(t);
 }
 
 void luts_finish(Luts *t)
@@ -309,50 +336,52 @@ void luts_close(Luts *t)
     free(t->class.data);
     free(t->channel.data);
     free(t->guard.data);
+    free(t->segment.data);
 }
 
 uint32_t luts_most(const Luts *t) { return t->class.n; }
 
 /* ---- slots ---- */
-static void empty(Lut *l, uint32_t cap)
+static void empty(Lut *l, Table *t, uint32_t cap)
 {
-    l->slot = xrealloc(l->slot, cap * sizeof *l->slot);
-    for (uint32_t k = 0; k < cap; k++) l->slot[k].n = FREE;
+    t->slot = xrealloc(t->slot, cap * sizeof *t->slot);
+    for (uint32_t k = 0; k < cap; k++) t->slot[k].n = FREE;
     l->entries.n = 0;
     l->n = 0;
-    l->cap = cap;
-    l->shift = 64 - clog2(cap);
+    t->cap = cap;
+    t->shift = (uint8_t)(64 - clog2(cap));
 }
 
-static inline Slot *slot_of(const Lut *l, uint64_t key)
+static inline Slot *slot_of(const Table *t, uint64_t key)
 {
-    if (l->bits <= DIRECT) return &l->slot[key];
-    uint32_t k = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> l->shift);
-    while (l->slot[k].n != FREE && l->slot[k].key != key) k = (k + 1) & (l->cap - 1);
-    return &l->slot[k];
+    if (t->mode == KEY_DIRECT) return &t->slot[key];
+    uint32_t k = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> t->shift);
+    while (t->slot[k].n != FREE && t->slot[k].key != key) k = (k + 1) & (t->cap - 1);
+    return &t->slot[k];
 }
 
-static void grow(Lut *l)
+static void grow(Lut *l, Table *t)
 {
-    Slot *old = l->slot, *end = old + l->cap;
+    Slot *old = t->slot, *end = old + t->cap;
     uint32_t n = l->n, entries = l->entries.n;
-    l->slot = NULL;
-    empty(l, l->cap * 2);
+    t->slot = NULL;
+    empty(l, t, t->cap * 2);
     l->n = n;
     l->entries.n = entries;
     for (const Slot *s = old; s < end; s++)
-        if (s->n != FREE) *slot_of(l, s->key) = *s;
+        if (s->n != FREE) *slot_of(t, s->key) = *s;
     free(old);
 }
 
-static Slot *fill(Luts *t, Lut *l, uint64_t key, const Stream *s)
+static Slot *fill(Luts *luts, Lut *l, Table *t, uint64_t key, const Stream *s)
 {
-    if (l->bits > DIRECT && l->n >= MAX_ENTRIES) empty(l, l->cap);
-    else if (l->bits > DIRECT && l->n * 2 >= l->cap) grow(l);
-    Slot *slot = slot_of(l, key);
+    if (t->mode == KEY_HASH && l->n >= MAX_ENTRIES) empty(l, t, t->cap);
+    else if (t->mode == KEY_HASH && l->n * 2 >= t->cap) grow(l, t);
+    Slot *slot = slot_of(t, key);
     *slot = (Slot){key, l->entries.n, 0};
-    mlp_patch(t->mlp, l->unit.data, l->unit.n, s, &l->entries);
+    mlp_patch(luts->mlp, l->unit.data, l->unit.n, s, &l->entries);
     slot->n = l->entries.n - slot->first;
+    t->entry = l->entries.data;
     l->n++;
     return slot;
 }
@@ -396,31 +425,40 @@ static bool add_wide(const Lut *l, const Stream *s, uint64_t *key)
     return true;
 }
 
-/* A table's key is not as it was thought: the first use, or the units have to be computed. */
-static uint32_t eval_slowly(Luts *t, Lut *l, const Stream *s, uint64_t key, Patch *due, uint32_t n)
+/* Nothing is remembered for the key, or it is not complete, or the units have to be computed. */
+static uint32_t eval_slowly(Luts *luts, uint32_t table, const Stream *s, uint64_t key, Patch *due, uint32_t n)
 {
+    Lut *l = &luts->lut[table];
+    Table *t = &luts->table[table];
     if (l->bits > 64 || !add_wide(l, s, &key)) {
-        mlp_compute(t->mlp, l->unit.data, l->unit.n, s);
+        mlp_compute(luts->mlp, l->unit.data, l->unit.n, s);
         return n;
     }
-    if (!l->slot) empty(l, l->bits <= DIRECT ? 1u << l->bits : 64);
-    Slot *slot = slot_of(l, key);
-    if (slot->n == FREE) slot = fill(t, l, key, s);
-    due[n] = (Patch){l->entries.data + slot->first, slot->n};
+    t->mode = l->bits <= DIRECT ? KEY_DIRECT : KEY_HASH;
+    if (!t->slot) empty(l, t, l->bits <= DIRECT ? 1u << l->bits : 64);
+    Slot *slot = slot_of(t, key);
+    if (slot->n == FREE) slot = fill(luts, l, t, key, s);
+    due[n] = (Patch){t->entry + slot->first, slot->n};
+    if (l->wide.n) t->mode = KEY_SLOW;
     return n + (slot->n != 0);
 }
 
 /* Defined twice: with and without the instruction that gathers bits. */
 #define DEFINE_EVAL(name, attribute, gather)                                                                             \
-    attribute static uint32_t name(Luts *t, const Stream *s, Patch *due, uint32_t n)                                     \
+    attribute static uint32_t name(Luts *luts, const Stream *s, Patch *due, uint32_t n)                                  \
     {                                                                                                                    \
-        for (Lut *l = t->lut, *end = l + t->n; l < end; l++) {                                                           \
+        const Segment64 *g = luts->segment.data;                                                                         \
+        for (uint32_t i = 0; i < luts->n; i++) {                                                                         \
+            const Table *t = &luts->table[i];                                                                            \
             uint64_t key = 0;                                                                                            \
-            for (const Segment64 *g = l->segment, *last = g + l->nsegments; g < last; g++)                               \
+            for (const Segment64 *last = luts->segment.data + t->last; g < last; g++)                                    \
                 key |= gather(s->plane[g->plane], g->mask) << (g->shift & 63);                                           \
-            const Slot *slot = l->slot && !l->wide.n ? slot_of(l, key) : NULL;                                           \
-            if (!slot || slot->n == FREE) n = eval_slowly(t, l, s, key, due, n);                                         \
-            else if (slot->n) due[n++] = (Patch){l->entries.data + slot->first, slot->n};                                \
+            const Slot *slot = t->mode == KEY_SLOW ? NULL : slot_of(t, key);                                             \
+            if (!slot || slot->n == FREE) n = eval_slowly(luts, i, s, key, due, n);                                      \
+            else {                                                                                                       \
+                due[n] = (Patch){t->entry + slot->first, slot->n};                                                       \
+                n += slot->n != 0;                                                                                       \
+            }                                                                                                            \
         }                                                                                                                \
         return n;                                                                                                        \
     }
