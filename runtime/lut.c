@@ -67,6 +67,7 @@ struct Luts {
     Lut *lut;
     Table *table;             /* [n] */
     VEC(Segment64) segment;   /* of all tables, in order */
+    uint64_t *key;            /* [n] of this token */
     uint64_t *none;           /* [PLANES * words] bits that must be 0: channels that are no longer what their width says */
     VEC(uint32_t) guard;      /* the words of it that are not 0 */
 };
@@ -315,6 +316,7 @@ static void adapt(Luts *t, const uint64_t *changed)
 void luts_finish(Luts *t)
 {
     t->nwords = (t->channel.n + 63) / 64;
+    t->key = pool_array(t->pool, t->class.n, sizeof *t->key);
     t->of_kind = pool_array(t->pool, (size_t)KINDS * t->nwords, sizeof *t->of_kind);
     for (uint32_t i = 0; i < t->class.n; i++) {
         Class *c = &t->class.data[i];
@@ -352,12 +354,16 @@ static void empty(Lut *l, Table *t, uint32_t cap)
     t->shift = (uint8_t)(64 - clog2(cap));
 }
 
+static inline Slot *first_slot(const Table *t, uint64_t key)
+{
+    return t->slot + (t->mode == KEY_DIRECT ? key : key * 0x9e3779b97f4a7c15ull >> t->shift);
+}
+
 static inline Slot *slot_of(const Table *t, uint64_t key)
 {
-    if (t->mode == KEY_DIRECT) return &t->slot[key];
-    uint32_t k = (uint32_t)(key * 0x9e3779b97f4a7c15ull >> t->shift);
-    while (t->slot[k].n != FREE && t->slot[k].key != key) k = (k + 1) & (t->cap - 1);
-    return &t->slot[k];
+    Slot *s = first_slot(t, key);
+    while (s->n != FREE && s->key != key) s = s + 1 < t->slot + t->cap ? s + 1 : t->slot;
+    return s;
 }
 
 static void grow(Lut *l, Table *t)
@@ -443,9 +449,10 @@ static uint32_t eval_slowly(Luts *luts, uint32_t table, const Stream *s, uint64_
     return n + (slot->n != 0);
 }
 
-/* Defined twice: with and without the instruction that gathers bits. */
-#define DEFINE_EVAL(name, attribute, gather)                                                                             \
-    attribute static uint32_t name(Luts *luts, const Stream *s, Patch *due, uint32_t n)                                  \
+/* Every table's key. The slots are fetched meanwhile: they lie far apart, and waiting for one after the other would be most of the work.
+ * Defined twice: with and without the instruction that gathers bits. */
+#define DEFINE_KEYS(name, attribute, gather)                                                                             \
+    attribute static void name(const Luts *luts, const Stream *s)                                                        \
     {                                                                                                                    \
         const Segment64 *g = luts->segment.data;                                                                         \
         for (uint32_t i = 0; i < luts->n; i++) {                                                                         \
@@ -453,25 +460,39 @@ static uint32_t eval_slowly(Luts *luts, uint32_t table, const Stream *s, uint64_
             uint64_t key = 0;                                                                                            \
             for (const Segment64 *last = luts->segment.data + t->last; g < last; g++)                                    \
                 key |= gather(s->plane[g->plane], g->mask) << (g->shift & 63);                                           \
-            const Slot *slot = t->mode == KEY_SLOW ? NULL : slot_of(t, key);                                             \
-            if (!slot || slot->n == FREE) n = eval_slowly(luts, i, s, key, due, n);                                      \
-            else {                                                                                                       \
-                due[n] = (Patch){t->entry + slot->first, slot->n};                                                       \
-                n += slot->n != 0;                                                                                       \
-            }                                                                                                            \
+            luts->key[i] = key;                                                                                          \
+            if (t->mode != KEY_SLOW) __builtin_prefetch(first_slot(t, key));                                             \
         }                                                                                                                \
-        return n;                                                                                                        \
     }
-DEFINE_EVAL(eval_plain, , gather_bits)
+DEFINE_KEYS(keys_plain, , gather_bits)
 #if defined(__x86_64__)
-DEFINE_EVAL(eval_bmi2, __attribute__((target("bmi2"))), _pext_u64)
+DEFINE_KEYS(keys_bmi2, __attribute__((target("bmi2"))), _pext_u64)
 #endif
+
+static uint32_t look_up(Luts *luts, const Stream *s, Patch *due, uint32_t n)
+{
+    for (uint32_t i = 0; i < luts->n; i++) {
+        const Table *t = &luts->table[i];
+        const Slot *slot = t->mode == KEY_SLOW ? NULL : slot_of(t, luts->key[i]);
+        if (!slot || slot->n == FREE) {
+            n = eval_slowly(luts, i, s, luts->key[i], due, n);
+            continue;
+        }
+        const Entry *e = t->entry + slot->first;
+        __builtin_prefetch(e);
+        due[n] = (Patch){e, slot->n};
+        n += slot->n != 0;
+    }
+    return n;
+}
 
 uint32_t luts_eval(Luts *t, Stream *s, Patch *due, uint32_t n)
 {
     if (t->ranges != s->ranges || must_widen(t, s)) widen(t, s);
 #if defined(__x86_64__)
-    if (simd) return eval_bmi2(t, s, due, n);
+    if (simd) keys_bmi2(t, s);
+    else
 #endif
-    return eval_plain(t, s, due, n);
+        keys_plain(t, s);
+    return look_up(t, s, due, n);
 }

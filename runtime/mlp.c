@@ -378,8 +378,10 @@ static void eval_ands(Mlp *l, const Stream *s)
     uint32_t n = gates_ands(g, s);
     if (l->varying[g->n])
         for (uint32_t i = 0; i < n; i++) compute_varying(l, g->on[i], g->value[i], s);
+    for (uint32_t i = g->always; i < n; i++) __builtin_prefetch(&l->fixed[g->on[i]]);
     for (uint32_t i = g->always; i < n; i++) {
         const Fixed *f = &l->fixed[g->on[i]];
+        __builtin_prefetch(f->e);
         if (f->gate != g->value[i]) {
             new_fixed(l, g->on[i], g->value[i], s);
             continue;
