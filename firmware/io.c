@@ -9,6 +9,12 @@ void put_char(char c)
     UART_DATA = (uint8_t)c;
 }
 
+char get_char(void)
+{
+    while (!(UART_STATUS & 1)) continue;
+    return (char)UART_DATA;
+}
+
 void put_str(const char *s)
 {
     while (*s) put_char(*s++);

@@ -4,9 +4,11 @@
 #include <stdint.h>
 
 #define UART_DATA (*(volatile uint8_t *)0x10000000u)
-#define UART_STATUS (*(volatile uint8_t *)0x10000005u) /* bit 5: ready to send */
+#define UART_STATUS (*(volatile uint8_t *)0x10000005u) /* bit 5: ready to send; bit 0: a byte has come */
 
 void put_char(char c);
+/* Waits for a byte; a CPU with the console extension (rv32im_machine) has them. */
+char get_char(void);
 void put_str(const char *s);
 void put_line(const char *s);
 void put_dec(uint32_t n);

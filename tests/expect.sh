@@ -8,7 +8,9 @@ trap 'rm -rf "$elves"' EXIT
 "$here/../firmware/build.sh" "$elves"
 [ $# -gt 0 ] || set -- $(cd "$elves" && ls ./*.elf | sed 's|^./||; s|\.elf$||')
 for name; do
-    timeout 60 qemu-system-riscv32 -M virt -bios none -nographic -kernel "$elves/$name.elf" </dev/null >"$elves/out" || {
+    in=$here/firmware/$name.in
+    [ -f "$in" ] || in=/dev/null
+    timeout 60 qemu-system-riscv32 -M virt -bios none -nographic -kernel "$elves/$name.elf" <"$in" >"$elves/out" || {
         echo "expect.sh: $name exits with $? under QEMU" >&2
         exit 1
     }

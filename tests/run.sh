@@ -39,7 +39,7 @@ expect_run() {
     return $ok
 }
 
-run_into() { timeout 600 "$@" >"$tmp/out" 2>"$tmp/err" </dev/null; }
+run_into() { timeout 600 "$@" >"$tmp/out" 2>"$tmp/err" <"${in:-/dev/null}"; }
 
 chip_of() { [ "$1" = rv32i ] && echo "$CHIP" || echo "$WORK/$1.chip"; } # CPU
 
@@ -52,10 +52,11 @@ compare_prefix() { # BACKEND ELF CHIP
 }
 
 run_program() { # LEVEL SOURCE CPU
-    local name elf chip expect=${2%.*}.expect out=${2%.*}.out cpu=()
+    local name elf chip expect=${2%.*}.expect out=${2%.*}.out in=/dev/null cpu=()
     chip=$(chip_of "$3")
     name=$(basename "${2%.*}"); elf=$WORK/$(basename "$(dirname "$2")")/$name.elf
     case $2 in firmware/*) expect=tests/firmware/$name.expect out=tests/firmware/$name.out ;; esac
+    [ ! -f "${out%.out}.in" ] || in=${out%.out}.in
     case $1 in
     golden) run_into "$BUILD/tests/golden" --cpu "$3" "$elf" ;;
     qemu) command -v qemu-system-riscv32 >/dev/null || return 77

@@ -16,8 +16,8 @@ static const struct {
 const GoldenCpu golden_cpus[] = {
     { "rv32i", 0 },
     { "rv32im", ISA_M | ISA_ZBA | ISA_ZBB },
-    { "rv32im_machine", ISA_M | ISA_ZBA | ISA_ZBB | ISA_MACHINE | ISA_CLINT },
-    { "rv32ima", ISA_M | ISA_A | ISA_ZBA | ISA_ZBB | ISA_MACHINE | ISA_CLINT },
+    { "rv32im_machine", ISA_M | ISA_ZBA | ISA_ZBB | ISA_MACHINE | ISA_CLINT | ISA_CONSOLE },
+    { "rv32ima", ISA_M | ISA_A | ISA_ZBA | ISA_ZBB | ISA_MACHINE | ISA_CLINT | ISA_CONSOLE },
     { 0 },
 };
 
@@ -40,6 +40,7 @@ Golden *golden_new(uint32_t isa, uint32_t ram_size)
     g->ram_size = ram_size;
     g->tohost = 0xffffffff;
     g->reserved = 1;
+    g->key = -1;
     return g;
 }
 
@@ -86,8 +87,22 @@ void golden_exit(Golden *g, uint32_t status)
 /* RAM begins and ends at multiples of four, so an aligned access that begins in it ends in it. */
 static bool in_ram(const Golden *g, uint32_t addr) { return addr - (uint32_t)GOLDEN_RAM_BASE < g->ram_size; }
 
-/* The UART's eight registers answer to any width: the line status says "ready to send", the rest reads 0. */
+static int next_key(Golden *g)
+{
+    int byte = g->get ? g->get(g->get_ctx) : -1;
+    return byte < 0 ? 0 : 0x100 + byte;
+}
+
+/* The UART's eight registers answer to any width: the line status says "ready to send" and whether a byte waits, the rest reads 0. */
 static bool in_uart(uint32_t addr) { return addr >> 3 == GOLDEN_UART >> 3; }
+
+static uint32_t load_uart(Golden *g, uint32_t at)
+{
+    if (g->key < 0) g->key = g->isa & ISA_CONSOLE ? next_key(g) : 0;
+    int key = g->key;
+    if (at == 0 && key) g->key = next_key(g);
+    return at == 0 ? (uint32_t)key & 0xff : at == 5 ? 0x60 | (key != 0) : 0;
+}
 
 /* The CLINT's 64 KiB answer to aligned words only. */
 static bool in_clint(const Golden *g, uint32_t addr, uint32_t size)
@@ -98,7 +113,7 @@ static bool in_clint(const Golden *g, uint32_t addr, uint32_t size)
 /* A misaligned access outside of memory counts as outside. */
 uint32_t golden_load(Golden *g, uint32_t addr, uint32_t size)
 {
-    if (in_uart(addr)) return (addr & 7) == 5 ? 0x60 : 0;
+    if (in_uart(addr)) return load_uart(g, addr & 7);
     if (in_clint(g, addr, size)) return golden_clint_load(g, addr & 0xffff);
     if (!in_ram(g, addr)) {
         golden_fault(g, FAULT_LOAD_ACCESS, addr);

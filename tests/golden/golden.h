@@ -15,8 +15,9 @@
 
 enum { GOLDEN_RAM_BASE = (int)0x80000000, GOLDEN_UART = 0x10000000, GOLDEN_FINISHER = 0x00100000, GOLDEN_CLINT = 0x02000000 };
 
-/* Extensions of RV32I, to be combined. MACHINE: Zicsr, Zifencei and machine mode; CLINT: the interrupts' device, and counters that count. */
-typedef enum { ISA_M = 1, ISA_A = 2, ISA_ZBA = 4, ISA_ZBB = 8, ISA_MACHINE = 16, ISA_CLINT = 32 } GoldenIsa;
+/* Extensions of RV32I, to be combined. MACHINE: Zicsr, Zifencei and machine mode; CLINT: the interrupts' device, and counters that count;
+ * CONSOLE: a UART that receives. */
+typedef enum { ISA_M = 1, ISA_A = 2, ISA_ZBA = 4, ISA_ZBB = 8, ISA_MACHINE = 16, ISA_CLINT = 32, ISA_CONSOLE = 64 } GoldenIsa;
 
 /* A CPU of cpu-spec/ by the name of its machine, and what it can do. */
 typedef struct {
@@ -82,6 +83,9 @@ struct Golden {
     uint32_t code;     /* the exit status (8 bits) or the GoldenFault */
     void (*put)(void *ctx, uint8_t byte); /* console output; NULL: dropped */
     void *put_ctx;
+    int (*get)(void *ctx); /* the next byte of the console's input, -1 at its end; NULL: there is none */
+    void *get_ctx;
+    int key; /* 0x100 + the byte that waits in the UART, 0: none; -1: not looked at yet */
     struct {
         uint32_t addr, data, size; /* the last step's store; size 0: none, or it faulted (addr is set then) */
     } store;

@@ -47,6 +47,7 @@ static bool parse_options(int argc, char **argv, Options *o)
 }
 
 static void put_stdout(void *ctx, uint8_t byte) { putc(byte, ctx); }
+static int get_stdin(void *ctx) { return getc(ctx); }
 
 static void print_commit(const Golden *g, const GoldenCommit *c)
 {
@@ -95,7 +96,7 @@ static int print_cpus(void)
         GoldenIsa bit;
         const char *name;
     } extensions[] = { { ISA_M, "m" }, { ISA_A, "a" }, { ISA_ZBA, "zba" }, { ISA_ZBB, "zbb" }, { ISA_MACHINE, "machine" },
-                     { ISA_CLINT, "clint" } };
+                     { ISA_CLINT, "clint" }, { ISA_CONSOLE, "console" } };
     for (const GoldenCpu *c = golden_cpus; c->name; c++) {
         fputs(c->name, stdout);
         for (size_t i = 0; i < sizeof extensions / sizeof *extensions; i++)
@@ -125,6 +126,8 @@ int main(int argc, char **argv)
     }
     g->put = put_stdout;
     g->put_ctx = stdout;
+    g->get = get_stdin;
+    g->get_ctx = stdin;
     double start = now();
     if (o.trace) run_traced(g, o.steps);
     else golden_run(g, o.steps);
