@@ -1,6 +1,7 @@
 /* gpu.cu: a device that is a GPU: the kernels compiled by nvcc, and memory, copies and launches through the CUDA runtime. Everything goes one after the other on
  * the default stream of device 0 (CUDA_VISIBLE_DEVICES chooses another). */
 #include "gpu_kernel.h"
+#include "gpu_dense.h"
 #include <cuda_runtime.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,5 +60,39 @@ static bool cuda_run(GpuDevice *, const GpuRun *r, uint32_t blocks, uint32_t thr
     return !cuda_failed(cudaGetLastError(), "launch", err) && !cuda_failed(cudaDeviceSynchronize(), "kernel", err);
 }
 
+/* ---- the dense executor: a token's launches as a graph, so that a token costs the host one call ---- */
+enum { DENSE_BLOCK = 256 };
+
+static bool record(const DenseStep *step, uint32_t n, cudaStream_t stream, cudaGraphExec_t *out, char **err)
+{
+    cudaGraph_t graph;
+    if (cuda_failed(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "recording", err)) return false;
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t threads = dense_threads(&step[i], DENSE_BLOCK);
+        gpu_dense<<<step[i].blocks, threads, dense_shared(&step[i], threads), stream>>>(step[i]);
+    }
+    if (cuda_failed(cudaStreamEndCapture(stream, &graph), "recording", err)) return false;
+    bool ok = !cuda_failed(cudaGraphInstantiate(out, graph, 0), "recording", err);
+    cudaGraphDestroy(graph);
+    return ok;
+}
+
+static bool cuda_tokens(GpuDevice *, const DenseStep *step, uint32_t n, uint32_t tokens, void **plan, char **err)
+{
+    static cudaStream_t stream;
+    cudaGraphExec_t exec = (cudaGraphExec_t)*plan;
+    if (!stream && cuda_failed(cudaStreamCreate(&stream), "stream", err)) return false;
+    if (!exec && !record(step, n, stream, &exec, err)) return false;
+    *plan = exec;
+    for (uint32_t i = 0; i < tokens; i++)
+        if (cuda_failed(cudaGraphLaunch(exec, stream), "launch", err)) return false;
+    return !cuda_failed(cudaStreamSynchronize(stream), "kernel", err);
+}
+
+static void cuda_forget(GpuDevice *, void *plan)
+{
+    if (plan) cudaGraphExecDestroy((cudaGraphExec_t)plan);
+}
+
 extern "C" GpuDevice gpu_cuda;
-GpuDevice gpu_cuda = {"cuda", cuda_open, cuda_alloc, cuda_free, cuda_put, cuda_get, cuda_run, 0, 0, 0, 0, false, 0};
+GpuDevice gpu_cuda = {"cuda", cuda_open, cuda_alloc, cuda_free, cuda_put, cuda_get, cuda_run, cuda_tokens, cuda_forget, 0, 0, 0, 0, false, 0};

@@ -8,6 +8,8 @@
  *   gpu_block.c    a program on a device, its blocks; widening of assumed ranges
  *   gpu_batch.c    many machines: `run --batch LIST --backend cuda`
  *   gpu_one.c      one machine in one thread block: `run --backend cuda`
+ *   gpu_dense.h    another kernel, and gpu_dense.c its back end: every matrix in full: `run --backend cuda-dense`
+ *   gpu_image.c    the rest of gpu_plan.c; gpu_devices.c: devices by name
  *
  * WHO DOES WHAT. A thread block owns 32 * W lanes: a plane is W words of shared memory. An operation of a wave is done by the threads of one place in the
  * block, W / V of them with V words each; all operations of a wave are independent, a barrier ends it. Cells of a lane's state lie in global memory, the words of 32
@@ -137,6 +139,7 @@ typedef struct {
     uint8_t *failed;       /* [blocks][ncheck] */
 } GpuRun;
 
+struct DenseStep;
 /* Where programs run. Errors are messages of *err, malloc'd; false then. */
 typedef struct GpuDevice GpuDevice;
 struct GpuDevice {
@@ -148,6 +151,9 @@ struct GpuDevice {
     bool (*get)(GpuDevice *d, void *to, const void *from, size_t bytes, char **err);
     /* Runs the kernel of gpu_kernel.h and waits for it. */
     bool (*run)(GpuDevice *d, const GpuRun *r, uint32_t blocks, uint32_t threads, char **err);
+    /* The dense executor (gpu_dense.h): a token is these steps; so many tokens, fewer when the last step says so. *plan is the device's own, NULL at first. */
+    bool (*tokens)(GpuDevice *d, const struct DenseStep *step, uint32_t n, uint32_t tokens, void **plan, char **err);
+    void (*forget)(GpuDevice *d, void *plan);
     uint32_t processors, threads; /* threads of a block that it likes */
     size_t shared;                /* bytes of shared memory that a block may have */
     uint64_t seed;                /* host only: of the order in which threads run; 0: in order */

@@ -3,6 +3,7 @@
  * is missing shows as a wrong result. With `parallel` each is a thread of the operating system and the barrier one of pthread's: for -fsanitize=thread.
  * It is an aid for tests: slow, and nothing to run machines with. */
 #include "gpu_kernel.h"
+#include "gpu_dense.h"
 #include "runtime.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -215,4 +216,19 @@ static bool host_run(GpuDevice *d, const GpuRun *r, uint32_t blocks, uint32_t th
     return gpu_host_launch(d, planes_thread, r, blocks, threads, gpu_shared_bytes(&r->g, r->lanes), err);
 }
 
-GpuDevice gpu_host = {"cuda-host", host_open, host_alloc, host_free, host_copy, host_copy, host_run, 0, 0, 0, 1, false, 0};
+static void dense_thread(const void *step) { gpu_dense_thread(*(const DenseStep *)step); }
+
+static bool host_tokens(GpuDevice *d, const DenseStep *step, uint32_t n, uint32_t tokens, void **plan, char **err)
+{
+    (void)plan;
+    for (uint32_t k = 0; k < tokens && !step->now->stop; k++)
+        for (uint32_t i = 0; i < n; i++) {
+            uint32_t threads = dense_threads(&step[i], d->threads);
+            if (!gpu_host_launch(d, dense_thread, &step[i], step[i].blocks, threads, dense_shared(&step[i], threads), err)) return false;
+        }
+    return true;
+}
+
+static void host_forget(GpuDevice *d, void *plan) { (void)d, (void)plan; }
+
+GpuDevice gpu_host = {"cuda-host", host_open, host_alloc, host_free, host_copy, host_copy, host_run, host_tokens, host_forget, 0, 0, 0, 1, false, 0};

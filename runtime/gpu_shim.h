@@ -28,7 +28,7 @@ typedef struct {
 const GpuSelf *gpu_self(void);
 void gpu_barrier(uint32_t line);
 #define GPU_FN static inline
-#define GPU_KERNEL(name, type) static void name##_thread(type run)
+#define GPU_KERNEL(name, type) static inline void name##_thread(type run)
 #define GPU_SHARED(name) uint32_t *name = gpu_self()->shared
 #define GPU_THREAD gpu_self()->thread
 #define GPU_THREADS gpu_self()->threads

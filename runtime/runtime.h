@@ -251,6 +251,7 @@ extern const Backend dense_backend;  /* dense.c */
 extern const Backend sparse_backend; /* sparse.c */
 extern const Backend cuda_backend;   /* gpu_one.c: one machine in a thread block */
 extern const Backend cuda_host_backend; /* the same on the host, for tests (gpu_host.c) */
+extern const Backend cuda_dense_backend, cuda_host_dense_backend; /* gpu_dense.c: every matrix in full */
 
 /* ---- matrix.c: tensors in the forms that back ends compute with ---- */
 /* Sparse rows: the elements of row r are [start[r], start[r + 1]), in order of column. When `full` is set the matrix

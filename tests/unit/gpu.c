@@ -152,13 +152,13 @@ static void try_threads(const Subject *s)
     drop(&there);
 }
 
-/* The lines of the kernel that have a barrier. */
-static uint32_t barriers(uint32_t *line, uint32_t most)
+/* The lines of a kernel that have a barrier. */
+static uint32_t barriers(const char *kernel, uint32_t *line, uint32_t most)
 {
     char text[512];
     uint32_t n = 0;
-    FILE *f = fopen("runtime/gpu_kernel.h", "r");
-    if (!f) die("runtime/gpu_kernel.h is not here");
+    FILE *f = fopen(kernel, "r");
+    if (!f) die("%s is not here", kernel);
     for (uint32_t i = 1; fgets(text, sizeof text, f); i++)
         if (strstr(text, "GPU_SYNC();") && n < most) line[n++] = i;
     fclose(f);
@@ -183,6 +183,26 @@ static void try_missing(const Subject *s, const uint32_t *line, uint32_t n, bool
     drop(&whole);
 }
 
+static bool dense_says(const Subject *s)
+{
+    Said mine = {0};
+    run_one(s, &cuda_host_dense_backend, true, &mine);
+    bool same = mine.n == s->said[1].n && !memcmp(mine.data, s->said[1].data, mine.n * sizeof *mine.data);
+    free(mine.data);
+    return same;
+}
+
+/* The dense executor: its tokens, and each of its barriers left out: marks those that this machine misses. */
+static void try_dense(const Subject *s, const uint32_t *line, uint32_t n, bool *missed)
+{
+    CHECK(dense_says(s), "%s: dense: other tokens", s->name);
+    for (uint32_t i = 0; i < n; i++) {
+        gpu_host.skip = line[i];
+        for (gpu_host.seed = 1; gpu_host.seed <= 3 && !missed[i]; gpu_host.seed++) missed[i] = !dense_says(s);
+    }
+    gpu_host.skip = 0, gpu_host.seed = 1;
+}
+
 static bool is_held(const Subject *s)
 {
     Outcome o;
@@ -202,8 +222,9 @@ static Subject subject(const char *source)
 
 int main(int argc, char **argv)
 {
-    bool threads = argc > 1 && !strcmp(argv[1], "threads"), missed[64] = {false};
-    uint32_t held = 0, line[64], n = barriers(line, 64);
+    bool threads = argc > 1 && !strcmp(argv[1], "threads"), missed[64] = {false}, dense_missed[64] = {false};
+    uint32_t held = 0, line[64], n = barriers("runtime/gpu_kernel.h", line, 64);
+    uint32_t dense_line[64], ndense = barriers("runtime/gpu_dense.h", dense_line, 64);
     glob_t files;
     if (glob("tests/machines/*.ckt", 0, NULL, &files)) die("tests/machines is not here");
     for (size_t i = 0; i < files.gl_pathc; i++) {
@@ -211,6 +232,7 @@ int main(int argc, char **argv)
         if (is_held(&s)) {
             if (!threads) try_shapes(&s), try_missing(&s, line, n, missed);
             if (s.m->geo.hidden <= 512) try_threads(&s);
+            if (!threads && strstr(s.name, "/count.")) try_dense(&s, dense_line, ndense, dense_missed);
             held++;
         }
         model_close((Model *)(uintptr_t)s.m);
@@ -220,7 +242,9 @@ int main(int argc, char **argv)
     }
     CHECK(threads || held >= 5, "only %u machines were held by planes", held);
     for (uint32_t i = 0; i < n && !threads; i++) CHECK(missed[i], "nobody misses the barrier in line %u", line[i]);
-    CHECK(n >= 8, "only %u barriers were found", n);
+    for (uint32_t i = 1; i < ndense && !threads; i++) /* the first keeps an earlier sum until all have read it: that machine's sums are alike */
+        CHECK(dense_missed[i], "dense: nobody misses the barrier in line %u", dense_line[i]);
+    CHECK(n >= 8 && ndense >= 5, "only %u and %u barriers were found", n, ndense);
     globfree(&files);
     return failures != 0;
 }
