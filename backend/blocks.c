@@ -181,6 +181,7 @@ static void emit_embedding(Chip *c)
     Weights *bit = chip_tensor(c, "embed.bit", 0, 0, 0, 0, 0), *kind = bit - 1;
     for (uint32_t k = 0; k < nk; k++) {
         for (unsigned i = 0; i < c->npilots; i++) chip_put(c, kind, k, c->pilot_ch[i], ldexp(c->pilot_value[i], LOG2_SCALE));
+        for (uint32_t e = 0; e < c->plan->start.n; e++) chip_put(c, kind, k, c->plan->start.data[e].ch, c->plan->start.data[e].value);
         for (uint32_t e = 0; e < c->plan->embed.n; e++) {
             int b = p->tok.data[c->plan->embed.data[e].tok].by_kind.data[k];
             if (b == TOK_ONE) chip_put(c, kind, k, c->plan->embed.data[e].ch, 1);

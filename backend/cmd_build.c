@@ -108,14 +108,6 @@ int dump_plan(const Args *a, Circuit *c)
 /* Bytes of memory, written one by one, that a layer above the lowest holds: a byte has a head of its own, four share a row of 32 bits. */
 static uint64_t layer_bytes(const Target *t) { return (uint64_t)t->value_heads / 4 * t->dk * 4; }
 
-/* In which dtypes `prove` accepts its chips: 1/sqrt(dk), which float32 carries and bfloat16 rounds away, must be a power of two for float32. */
-static const char *exact_in(const Target *t)
-{
-    unsigned log2 = 0;
-    while (t->dk >> (log2 + 1)) log2++;
-    return log2 % 2 ? "bf16" : "f32 bf16";
-}
-
 int cmd_targets(const Args *a)
 {
     (void)a;
@@ -125,7 +117,7 @@ int cmd_targets(const Args *a)
         uint64_t n[5] = { t->hidden, t->mlp, t->key_heads, t->value_heads, layer_bytes(t) };
         for (int i = 0; i < 5; i++) size[i] = n[i] ? xfmt("%llu", (unsigned long long)n[i]) : "any";
         printf("%-15s %-11s %-8s %6s %6s %4s %4s %4u %4u %9s %-8s  %s\n", t->name, t->family, t->bf16 ? "bfloat16" : "float32", size[0], size[1], size[2],
-               size[3], t->dk, t->dv, size[4], exact_in(t), t->about);
+               size[3], t->dk, t->dv, size[4], "f32 bf16", t->about);
     }
     return 0;
 }

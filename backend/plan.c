@@ -2,7 +2,11 @@
  *
  * Every value that is needed gets a channel from the time it is computed to its last use. A value of the form "older value + units" takes over
  * the older one's channel when that has no later use (a residual stream adds anyway). When a target's channels run out, dead ones are erased
- * by one unit each (gate 1, up = the channel, down = -1) and used again. */
+ * by one unit each (gate 1, up = the channel, down = -1) and used again.
+ *
+ * Where a float32 head's query scale 1/sqrt(dk) is no power of two, what it reads is off by some ulps. The channel that receives it therefore
+ * begins as SNAP (a count's as SNAP_COUNT): next to that number float32 has no others than multiples of 2^-17 (2^-12), and the residual addition
+ * gives the integer. Forms subtract the constant. */
 #include "plan.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +25,7 @@ typedef struct {
     VEC(DeadChan) pool;
 } Slots;
 
-enum { NONE = UINT32_MAX, FOREVER = INT32_MAX };
+enum { NONE = UINT32_MAX, FOREVER = INT32_MAX, SNAP = 64, SNAP_COUNT = 2048 };
 
 /* ---- last uses ---- */
 
@@ -130,21 +134,33 @@ static Lin over_channels(const Plan *p, Lin l)
 
 /* ---- channels ---- */
 
-static uint32_t new_channel(Slots *s, int t)
+static uint32_t new_channel(Slots *s, int t, int32_t value)
 {
     Plan *p = s->p;
-    if (!p->limit || p->nchannels < p->limit) return p->nchannels++;
+    if (!p->limit || p->nchannels < p->limit) {
+        if (value) vec_push(&p->start, ((StartChan){p->nchannels, value}));
+        return p->nchannels++;
+    }
     for (uint32_t i = 0; i < s->pool.n; i++) {
         int dead = s->pool.data[i].dead, erase = dead < 1 ? 1 : dead % 2 ? dead : dead + 1;
         if (erase > t) continue;
         uint32_t ch = s->pool.data[i].ch;
         s->pool.data[i] = s->pool.data[--s->pool.n];
         add_unit(&p->mlp[erase / 2], lin_const(1), 1, lin_node(ch, 1), ch, -1, (Span){0});
+        if (value) add_unit(&p->mlp[erase / 2], lin_const(1), 1, lin_const(1), ch, value, (Span){0});
         p->erased++;
         return ch;
     }
     p->overflow = true;
     return p->nchannels++;
+}
+
+/* What the channel of port bit x begins as. */
+static int32_t snap_of(const Slots *s, const NodeInfo *x)
+{
+    const Port *q = x->kind == N_PORT ? &s->n->ports.data[x->port] : NULL;
+    if (!q || q->kind == PORT_ROM || s->p->opt->bf16 || clog2(s->p->opt->target->dk) % 2 == 0) return 0;
+    return q->cnt_bits && x->portbit == q->cnt_lo ? SNAP_COUNT : SNAP;
 }
 
 /* When a node's channel must be its own, and 0: what a port reads comes in from its first layer on. */
@@ -181,7 +197,9 @@ static void place(Slots *s, Node i)
         base = lin_add(base, p->alias[o], 1);
         base = lin_add(base, lin_node(ch, 1), -1);
     } else {
-        ch = new_channel(s, channel_time(s->n, i));
+        int32_t snap = snap_of(s, x);
+        ch = new_channel(s, channel_time(s->n, i), snap);
+        base.k -= snap;
         if (m && x->impl.lin.n) {
             Lin up = x->impl.lin;
             up.k = 0;

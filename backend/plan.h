@@ -11,6 +11,11 @@ typedef struct {
 typedef struct {
     uint32_t ch, tok;
 } EmbedChan;
+/* A channel that begins as a constant: what a read adds to it is rounded to an integer by the addition (plan.c). */
+typedef struct {
+    uint32_t ch;
+    int32_t value;
+} StartChan;
 
 /* out += coef * relu(gate) * up, for every out. gate <= gmax for all inputs. */
 typedef struct {
@@ -49,6 +54,7 @@ typedef struct {
     Mlp *mlp;              /* per layer */
     VEC(PlanPort) ports;
     VEC(EmbedChan) embed; /* channel ch holds token channel tok */
+    VEC(StartChan) start; /* channel ch holds value in every token */
     Lin *kind_out;         /* per kind */
     Lin **word_out;        /* per word of the protocol: its bits */
     uint32_t canary_kind, canary_ch; /* canary.c: the first kind and channel; 0: none */

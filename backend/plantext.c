@@ -72,6 +72,7 @@ void plan_print(const Plan *p, FILE *out)
     const Protocol *proto = p->p;
     fprintf(out, "plan %s: %u layers, %u channels\n", p->net->c->name, p->layers, p->nchannels);
     for (uint32_t i = 0; i < p->embed.n; i++) fprintf(out, "embed c%u = %s\n", p->embed.data[i].ch, proto->tok.data[p->embed.data[i].tok].name);
+    for (uint32_t i = 0; i < p->start.n; i++) fprintf(out, "embed c%u = %d\n", p->start.data[i].ch, p->start.data[i].value);
     for (unsigned l = 0; l < p->layers; l++) {
         fprintf(out, "layer %u\n", l);
         for (uint32_t i = 0; i < p->ports.n; i++)
@@ -114,6 +115,7 @@ const char *plan_check(const Plan *p)
     PlanCheck c = {.p = p, .written = xalloc((p->nchannels + 1) * sizeof(int))};
     for (uint32_t i = 0; i < p->nchannels; i++) c.written[i] = INT32_MAX;
     for (uint32_t i = 0; i < p->embed.n; i++) first_write(&c, p->embed.data[i].ch, -1);
+    for (uint32_t i = 0; i < p->start.n; i++) first_write(&c, p->start.data[i].ch, -1);
     for (uint32_t i = 0; i < p->ports.n; i++)
         for (unsigned b = 0; b < p->ports.data[i].port->width; b++)
             if (p->ports.data[i].out[b] != UINT32_MAX) first_write(&c, p->ports.data[i].out[b], 2 * p->ports.data[i].home);

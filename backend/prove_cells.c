@@ -308,18 +308,25 @@ static bool pilots_rule(Rows *r)
     return margin(p, M_READ, half / fmax(energy * qmax * qmax * 1.02, (double)p->g->eps * p->g->dv), "pilots of value head", r->head, 0);
 }
 
-/* In float32 the norms' factors are powers of two, which every reciprocal square root in use hits; in bfloat16 the casts must absorb any
- * error up to this one, many times that of the instructions of GPUs (2 ulp, 2^-22). */
-static const double slacks[] = {0, 0x1p-18, -0x1p-18};
+/* In float32 the norms' factors are powers of two, which every reciprocal square root in use hits, unless the query's entry is none; then, and in
+ * bfloat16, where the casts must absorb it, any error up to these is allowed, many times that of the instructions of GPUs (2 ulp, 2^-22). */
+static const double slacks[2][3] = {{0, 0x1p-21, -0x1p-21}, {0, 0x1p-18, -0x1p-18}};
+#define READ_ERROR 0x1p-18   /* of itself, at most, before what follows is added */
+#define READ_ROUNDING 0x1p-22 /* other orders of a read's four roundings */
 
-/* Every count (or 0 and 1) reads as that multiple of out->unit. */
+/* The power of two nearest to y. */
+static double near_power(double y) { return y > 0 ? ldexp(1, (int)lround(log2(y))) : 0; }
+
+/* Every count (or 0 and 1) reads as that multiple of out->unit; in float32 nearly. */
 static bool read_multiples(Rows *r, uint32_t i, float q, float gain, float z, double slack, LaneRead *out)
 {
     const Lane *x = &r->lane[i];
     for (int32_t n = 1; n <= (x->count ? x->max : 1); n++) {
         double y = read_lane(r, n * x->value, q, gain, z, slack);
-        if (out->unit == 0) out->unit = y;
-        if (y != n * out->unit || low_bit(out->unit) != out->unit)
+        if (out->unit == 0) out->unit = r->p->bf16 ? y : near_power(y);
+        double error = fabs(y / (n * out->unit) - 1);
+        out->error = fmax(out->error, error);
+        if (!(error <= (r->p->bf16 ? 0 : READ_ERROR)) || low_bit(out->unit) != out->unit)
             return refuse(r->p, "layer %d: value head %u lane %u: %d reads as %.9g", r->p->layer, r->head, i, n, y);
     }
     return true;
@@ -330,11 +337,14 @@ static bool read_values(Rows *r, uint32_t i, float gain, const double *z, uint32
 {
     Prover *p = r->p;
     const KeyHead *k = &r->d->key[r->head / (p->g->nv / p->g->nk)];
-    out->unit = 0;
-    for (uint32_t a = 0; a < k->nq; a++)
-        for (uint32_t b = 0; b < nz; b++)
-            for (int s = 0; s < (p->bf16 ? 3 : 1); s++)
-                if (!read_multiples(r, i, k->q[a], gain, (float)z[b], slacks[s], out)) return false;
+    out->unit = 0, out->error = 0;
+    bool exact = !p->bf16 && !k->rounded;
+    for (int s = 0; s < (exact ? 1 : 3); s++)
+        for (uint32_t a = 0; a < k->nq; a++)
+            for (uint32_t b = 0; b < nz; b++)
+                if (!read_multiples(r, i, k->q[a], gain, (float)z[b], slacks[p->bf16][s], out)) return false;
+    if (exact && out->error > 0) return refuse(p, "layer %d: value head %u lane %u: 1 is read with an error of %.3g", p->layer, r->head, i, out->error);
+    if (!exact && !p->bf16) out->error += READ_ROUNDING;
     out->most = (r->lane[i].count ? r->lane[i].max : 1) * out->unit;
     return true;
 }

@@ -224,12 +224,15 @@ static bool side(Delta *d, uint32_t first, const char *what, KeyRow *r, uint32_t
     return at_most_one(p, r + *always, *n - *always, what);
 }
 
+static bool power_of_four(double v) { return low_bit(v) == v && ilogb(v) % 2 == 0; }
+
 /* q's entry at the addressed row when it stands alone (h2 = 0) or beside another of size h2, by division and by multiplication. */
 static void query_values(KeyHead *k, double h, double h2, uint32_t dk)
 {
     float a = (float)h, b = (float)h2, r = 1.0f / sqrtf(a * a + b * b + L2_EPS), x = a * r, root = sqrtf((float)dk);
     float v[2] = {x / root, x * (1.0f / root)};
     float mul = (float)(1 / sqrt((double)dk));
+    k->rounded |= !power_of_four(h * h + h2 * h2) || !power_of_four(dk);
     v[1] = x * mul;
     for (int i = 0; i < 2; i++) {
         bool seen = false;
@@ -332,6 +335,12 @@ static Var abstract_read(Prover *p, Var v)
 {
     const VarInfo d = *solver_var(p->s, v);
     if (d.kind != VAR_DEF || d.ntable <= SMALL_MUX) return v;
+    if (d.k) { /* the constant apart */
+        Var u = solver_def(p->s, 0, d.lin, d.nlin, d.table, d.ntable);
+        solver_limit(p->s, u, d.lo - d.k, d.hi - d.k);
+        VarTerm one = {abstract_read(p, u), 1};
+        return solver_def(p->s, d.k, &one, 1, NULL, 0);
+    }
     Var any = solver_free_var(p->s, d.lo, d.hi);
     solver_like(p->s, any, v);
     VarTerm *t = xrealloc(NULL, (solver_var(p->s, d.table[0].g == NO_VAR ? v : d.table[0].g)->nlin + 1) * sizeof *t);
@@ -345,6 +354,18 @@ static Var abstract_read(Prover *p, Var v)
     return any;
 }
 
+/* What is read is off by up to `error` of itself: the residual addition must round that away, and does where the sum's spacing is at least twice
+ * what all that is added is off by. The lanes add to something from 0 on, each at least 1 where it is not 0, so that at most `most` of several are not 0. */
+static bool snaps(Prover *p, uint32_t ch, Var next, double error, uint32_t lanes, const char *name)
+{
+    const VarInfo *v = solver_var(p->s, next);
+    int32_t least = v->lo < chan_lo(p, ch) ? v->lo : chan_lo(p, ch);
+    double most = (double)v->hi - chan_lo(p, ch);
+    if (error == 0) return true;
+    if (least < 1 || most < 1) return refuse(p, "layer %d: %s: channel %u: what is read is no integer", p->layer, name, ch);
+    return margin(p, M_READ, ldexp(1, ilogb(least) - 24) / (most * (error + (lanes > 1 ? most * 0x1p-23 : 0))), name, ch, 0);
+}
+
 bool output_lanes(Prover *p, const Tensor *t, const LaneRead *lane, const char *name)
 {
     Sum sum = {0};
@@ -354,8 +375,16 @@ bool output_lanes(Prover *p, const Tensor *t, const LaneRead *lane, const char *
         uint32_t ch = (uint32_t)t->row[i];
         if (p->pilot[ch]) return refuse(p, "layer %d: %s writes channel %u, a pilot", p->layer, name, ch);
         sum_read(&sum, p, ch);
-        for (j = i; j < t->n && t->row[j] == t->row[i]; j++) add_lane(p, &sum, &lane[t->col[j]], t->value[j]);
-        ok = ok && sum_end(p, &sum, name, &next[ch]) && sum_residual(p, ch, next[ch], name, 0);
+        double error = 0;
+        uint32_t lanes = 0;
+        for (j = i; ok && j < t->n && t->row[j] == t->row[i]; j++) {
+            const LaneRead *x = &lane[t->col[j]];
+            add_lane(p, &sum, x, t->value[j]);
+            if (x->value == NO_VAR || x->error == 0) continue;
+            error = fmax(error, x->error), lanes++;
+            if (t->value[j] * x->unit != 1) ok = refuse(p, "layer %d: %s: channel %u: a lane's weight is %g", p->layer, name, ch, t->value[j]);
+        }
+        ok = ok && sum_end(p, &sum, name, &next[ch]) && sum_residual(p, ch, next[ch], name, 0) && snaps(p, ch, next[ch], error, lanes, name);
         written[ch] = true;
         if (!ok) break;
         p->read_of[ch].exact = next[ch];

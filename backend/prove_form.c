@@ -147,10 +147,12 @@ void form_pair(Prover *p, uint32_t a, uint32_t b)
     Var x = p->chan[a], y = p->chan[b];
     if (x == NO_VAR || y == NO_VAR || x == y) return;
     if (x > y) x = p->chan[b], y = p->chan[a];
-    if (pair_sum(p, x, y) != NO_VAR || !solver_exclusive(p->s, x, y)) return;
+    const VarInfo *vx = solver_var(p->s, x), *vy = solver_var(p->s, y);
+    int32_t least = vx->lo + vy->lo; /* of two values each, and never both at the larger */
+    if (vx->hi - vx->lo != 1 || vy->hi - vy->lo != 1 || pair_sum(p, x, y) != NO_VAR || !solver_exclusive(p->s, x, y)) return;
     VarTerm both[2] = {{x, 1}, {y, 1}};
     Var sum = solver_def(p->s, 0, both, 2, NULL, 0);
-    solver_limit(p->s, sum, 0, 1);
+    solver_limit(p->s, sum, least, least + 1);
     while (p->first_pair.n <= x) vec_push(&p->first_pair, 0);
     vec_push(&p->pairs, ((Pair){y, sum, p->first_pair.data[x]}));
     p->first_pair.data[x] = p->pairs.n;
@@ -283,7 +285,7 @@ void sum_begin(Sum *x, Prover *p, uint32_t ch)
     }
     x->table.n = x->lin.n = x->add.n = 0;
     x->k = 0, x->absum = 0, x->unit = 0, x->line = 0, x->ch = ch;
-    if (p->chan[ch] == NO_VAR) x->k = p->constant[ch];
+    if (chan_lo(p, ch) == chan_hi(p, ch)) x->k = chan_lo(p, ch);
     else vec_push(&x->lin, ((RealTerm){p->chan[ch], 1}));
 }
 
@@ -501,16 +503,18 @@ static void tighten(Prover *p, Var v)
 {
     const VarInfo *d = solver_var(p->s, v);
     if (d->kind != VAR_DEF || d->hi - d->lo < 2) return;
-    int32_t lo, hi;
+    int32_t lo, hi, k = d->k; /* the form where every variable is at its least */
+    for (uint32_t i = 0; i < d->nlin; i++) k += d->lin[i].c * solver_var(p->s, d->lin[i].v)->lo;
     solver_sampled(p->s, v, &lo, &hi);
+    lo -= k, hi -= k;
     static const int32_t plain[3][2] = {{0, 1}, {-1, 0}, {-1, 1}};
     for (int i = 0; p->vain >= VAIN && d->nlin + d->ntable > 1 && i < 3; i++)
-        if (plain[i][0] <= d->hi && plain[i][1] >= d->lo && solver_prove(p->s, v, plain[i][0], plain[i][1])) return;
-    int32_t guess[4][2] = {{lo, hi}, {lo - (lo > 0), lo + (lo <= 0)}, {lo - (lo <= 0), lo + (lo > 0)}, {lo - 1, lo + 1}}; /* nearest to 0 first */
+        if (k + plain[i][0] <= d->hi && k + plain[i][1] >= d->lo && solver_prove(p->s, v, k + plain[i][0], k + plain[i][1])) return;
+    int32_t guess[4][2] = {{lo, hi}, {lo - (lo > 0), lo + (lo <= 0)}, {lo - (lo <= 0), lo + (lo > 0)}, {lo - 1, lo + 1}}; /* nearest to the constant first */
     if (hi - lo <= 2)
         for (int i = lo == hi; i < (lo == hi ? 4 : 1) && p->vain < VAIN; i++) {
             uint64_t before = solver_nodes(p->s);
-            if (solver_prove(p->s, v, guess[i][0], guess[i][1])) return;
+            if (solver_prove(p->s, v, k + guess[i][0], k + guess[i][1])) return;
             p->vain += solver_nodes(p->s) - before;
         }
 }

@@ -281,12 +281,14 @@ typedef struct {
 typedef struct {
     uint32_t nq;
     float q[4];          /* values that the query's entry at the addressed row may have */
+    bool rounded;        /* ... nearly: a root on the way to it is none of a power of 4 */
     bool key;            /* some row may be addressed for writing */
     uint32_t dummy;      /* a row that every query also reads and nothing may write: index + 1, or 0 */
 } KeyHead;
 typedef struct {
     Var value;           /* as read, before the gate; NO_VAR: always 0 */
     double unit;         /* of value */
+    double error;        /* what is read is off by at most this much of itself */
     bool gated;          /* read only while this is positive */
     Gate gate;
     double most;

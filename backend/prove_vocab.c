@@ -52,15 +52,22 @@ static void token_vars(Prover *p)
     for (uint32_t k = 0; m->nkinds > 1 && k < m->nkinds; k++) solver_attach(p->s, p->kind_var[k], p->one_kind);
 }
 
-/* A value that is the same in every token and too large to be data: a pilot. */
-static bool find_pilot(Prover *p, uint32_t ch, const Columns *kind, const Columns *bit)
+/* A value that every token has. */
+static bool same_in_all(const Prover *p, uint32_t ch, const Columns *kind, const Columns *bit)
 {
     uint32_t a = kind->start[ch], b = kind->start[ch + 1];
-    if (bit->start[ch] != bit->start[ch + 1] || b - a != p->m->nkinds || fabs(kind->value[a]) < 0x1p12) return false;
-    for (uint32_t i = a; i < b; i++)
-        if (kind->value[i] != kind->value[a]) return false;
+    bool same = bit->start[ch] == bit->start[ch + 1] && b - a == p->m->nkinds;
+    for (uint32_t i = a; same && i < b; i++) same = kind->value[i] == kind->value[a] && kind->row[i] == i - a;
+    return same;
+}
+
+/* ... and too large to be data: a pilot. */
+static bool find_pilot(Prover *p, uint32_t ch, const Columns *kind, const Columns *bit)
+{
+    double v = kind->start[ch] < kind->start[ch + 1] ? kind->value[kind->start[ch]] : 0;
+    if (fabs(v) < 0x1p12 || !same_in_all(p, ch, kind, bit)) return false;
     p->pilot[ch] = true;
-    p->pilot_value[ch] = kind->value[a];
+    p->pilot_value[ch] = v;
     return true;
 }
 
@@ -78,6 +85,12 @@ static bool embed_channel(Prover *p, Sum *x, uint32_t ch, const Columns *kind, c
         sum_gate(x, bit->value[i], both, true, NO_VAR, 1);
     }
     p->chan[ch] = NO_VAR, p->constant[ch] = 0;
+    if (same_in_all(p, ch, kind, bit)) {
+        double v = kind->value[kind->start[ch]];
+        if (v != nearbyint(v)) return refuse(p, "embedding: channel %u is %g", ch, v);
+        p->constant[ch] = (int32_t)v;
+        return true;
+    }
     if (kind->start[ch] == kind->start[ch + 1] && bit->start[ch] == bit->start[ch + 1]) return true;
     if (!sum_end(p, x, "embedding", &p->chan[ch])) return false;
     const VarInfo *v = solver_var(p->s, p->chan[ch]);

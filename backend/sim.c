@@ -214,6 +214,7 @@ uint32_t plansim_step(PlanSim *s, uint32_t token)
         int b = p->p->tok.data[p->embed.data[i].tok].by_kind.data[k];
         s->h[p->embed.data[i].ch] = b == TOK_ONE ? 1 : b == TOK_ZERO ? 0 : payload >> b & 1;
     }
+    for (uint32_t i = 0; i < p->start.n; i++) s->h[p->start.data[i].ch] = p->start.data[i].value;
     if (s->probe) s->probe(s->probe_ctx, -1, "embed", s->h);
     for (unsigned l = 0; l < p->layers; l++) {
         run_ports(s, (int)l);

@@ -9,7 +9,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 2
 export BUILD=${BUILD:-build} STEPS=${STEPS:-}
 export TAPEOUT=${TAPEOUT:-$BUILD/tapeout}
-SHAPES=${SHAPES:-rv32i:native64:f32 rv32i:qwen3.5-4b:bf16 rv32im:native64:f32 rv32im:qwen3.5-4b:bf16}
+SHAPES=${SHAPES:-rv32i:native64:f32 rv32i:qwen3.5-4b:bf16 rv32im:native64:f32 rv32im:qwen3.5-4b:bf16 rv32im:qwen3.5-4b:f32}
 
 needs_of() { sed -n '1,12s/^[^A-Za-z]*needs: *\([^(*]*\).*/\1/p' "$1"; }
 can() { # CPU PROGRAM

@@ -1,4 +1,4 @@
-# 1/sqrt(128) is no power of two: in float32 a count of that geometry does not read back exactly, so there is no chip.
-"$TAPEOUT" build tests/machines/count.ckt -t qwen3.5-4b --dtype f32 -o "$tmp/c.chip"; status=$?
+# An epsilon as large as the squares of the pilots shows in what is read: there is no such chip.
+"$TAPEOUT" build tests/machines/count.ckt -t base:0/512/2048/16/32/64/64/8/2/64/12000000/f32 -o "$tmp/c.chip"; status=$?
 [ -z "$(ls "$tmp" | grep chip)" ] || { echo "something was left behind" >&2; exit 0; }
 exit $status

@@ -26,10 +26,10 @@ prove() { # SOURCE TARGET DTYPE
     echo "$1 $2 $3: $(tail -n 1 "$tmp/proof")"; failed=1
 }
 for source in tests/machines/*.ckt backend/conform.ckt "$tmp/wide.ckt"; do
-    for shape in native:f32 native:bf16 native64:f32 native64:bf16 qwen3.5-0.8b:bf16 qwen3.5-4b:bf16; do prove "$source" "${shape%:*}" "${shape#*:}"; done
+    for shape in native:f32 native:bf16 native64:f32 native64:bf16 qwen3.5-0.8b:bf16 qwen3.5-4b:bf16 qwen3.5-4b:f32; do prove "$source" "${shape%:*}" "${shape#*:}"; done
 done
 for source in cpu-spec/rv32*.ckt; do
     grep -q "^machine" "$source" || continue
-    for shape in native:f32 native64:bf16 qwen3.5-4b:bf16; do prove "$source" "${shape%:*}" "${shape#*:}"; done
+    for shape in native:f32 native64:bf16 qwen3.5-4b:bf16 qwen3.5-4b:f32; do prove "$source" "${shape%:*}" "${shape#*:}"; done
 done
 exit $failed

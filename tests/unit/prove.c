@@ -428,6 +428,23 @@ static void equal_ranks(Model *m)
     CHECK(!tried || turned, "equal scores of two kinds: never refused");
 }
 
+/* ---- float32 where the query's scale is no power of two ---- */
+
+/* The channels that reads are added to begin as constants, for the addition to round: each with less than it needs is refused. */
+static void weak_snaps(Model *m)
+{
+    uint32_t tried = 0;
+    for (int32_t ch = 0; ch < (int32_t)m->geo.hidden; ch++) {
+        float *v = thaw(&m->embed_kind), first = 0;
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < m->embed_kind.n; i++)
+            if (m->embed_kind.col[i] == ch) first = v[i], v[i] = 1, n++;
+        if (n == m->nkinds && (first == 64 || first == 2048)) tried++, refused(m, "a read that nothing rounds");
+        restore(&m->embed_kind);
+    }
+    CHECK(tried, "no channel begins as a constant");
+}
+
 /* ---- all ---- */
 static void check_chip(Model *m, uint32_t tokens)
 {
@@ -457,6 +474,14 @@ int main(int argc, char **argv)
         Model *m = compile("cpu-spec/rv32i.ckt", bf16 ? "qwen3.5-4b" : "native", bf16);
         subject = bf16 ? "rv32i, bfloat16" : "rv32i, float32";
         check_chip(m, bf16 ? 25 : 60);
+        model_close(m);
+    }
+    for (int i = 0; argc < 2 && i < 3; i++) {
+        static const char *const names[] = {"count", "subleq", "bf"};
+        Model *m = compile(xfmt("tests/machines/%s.ckt", names[i]), "qwen3.5-0.8b", false);
+        subject = xfmt("%s, float32, 128 rows", names[i]);
+        check_chip(m, 200);
+        weak_snaps(m);
         model_close(m);
     }
     for (uint32_t i = 0; argc < 2 && i < sizeof machines / sizeof *machines; i++)
