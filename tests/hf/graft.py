@@ -6,7 +6,9 @@ exported chip alone; and the logits of everything against the base model fed wit
 """
 import json
 import os
+import resource
 import shutil
+import struct
 
 import torch
 from safetensors.torch import load_file, save_file
@@ -146,7 +148,44 @@ def one(check, name, tied, dtype, hidden, times):
     runs(check, name, base, grafted, alone, prompt, ours, note, text, bound)
 
 
+def large_base(folder, vocabulary):
+    """A base with a vocabulary of gigabytes: its embedding and head are holes in a file. Returns their bytes."""
+    config = json.load(open(os.path.join(folder, "config.json"))) | {"vocab_size": vocabulary}
+    json.dump(config, open(os.path.join(folder, "config.json"), "w"))
+    large, small, at, header = ("model.embed_tokens.weight", "lm_head.weight"), {}, 0, {}
+    for f in os.listdir(folder):
+        if f.endswith(".safetensors"):
+            small.update({k: t for k, t in load_file(os.path.join(folder, f)).items() if k not in large})
+            os.unlink(os.path.join(folder, f))
+    save_file(small, os.path.join(folder, "small.safetensors"))
+    for name in large:
+        header[name] = {"dtype": "F32", "shape": [vocabulary, HIDDEN], "data_offsets": [at, at := at + 4 * HIDDEN * vocabulary]}
+    text = json.dumps(header).encode()
+    with open(os.path.join(folder, "large.safetensors"), "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text)
+        f.truncate(8 + len(text) + at)
+    places = {k: "small.safetensors" for k in small} | {k: "large.safetensors" for k in large}
+    json.dump({"metadata": {}, "weight_map": places}, open(os.path.join(folder, "model.safetensors.index.json"), "w"))
+    return at
+
+
+def memory(check):
+    """A base that is larger than what a graft may take."""
+    base_folder, folder = path("graft-base"), path("graft-both")
+    for f in (base_folder, folder):
+        shutil.rmtree(f, ignore_errors=True)
+    make_base(base_folder, False, torch.float32)
+    size = large_base(base_folder, 1_000_000)
+    chip = Chip("graft-large", *SPEC, "--base", base_folder)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    run(TAPEOUT, "graft", base_folder, chip.file, "-q", "-o", folder)
+    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    check("large", f"a base of {size / 1e9:.1f} GB in {most / 1e3:.0f} MB of memory (building the chip: {before / 1e3:.0f})", most < max(before, 200_000))
+    shutil.rmtree(folder)
+
+
 def main(check):
+    memory(check)
     for name, how in BASES.items():
         with Clock(f"graft {name}"):
             one(check, name, *how)
