@@ -82,8 +82,9 @@ typedef struct {
     uint64_t start;       /* token word: kind | payload << kind_bits */
     size_t bytes;         /* of this and all arrays: they lie behind it */
     uint32_t nop, nstage, ncells, nselect, nitem, ncount, npasts, nslot, ntable, nouts, ncheck, nhome; /* lengths of: */
-    /* By wave, wave_ops of each. 3 inputs: 14 bits each for the destination (least) and the inputs, 8 for the table, whose bit i is the result where the
-     * inputs, the first least, say i. 6 inputs: three words: destination and 3 inputs, 16 bits each; 3 inputs; table. All ones: nothing to do. */
+    const uint32_t *first; /* [waves + 1] a wave's operations are [first[i], first[i + 1]), at most wave_ops */
+    /* 3 inputs: 14 bits each for the destination (least) and the inputs, 8 for the table, whose bit i is the result where the
+     * inputs, the first least, say i. 6 inputs: three words: destination and 3 inputs, 16 bits each; 3 inputs; table. */
     const uint64_t *op;
     const GpuStage *stage;
     const GpuCells *cells;

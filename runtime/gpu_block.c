@@ -42,7 +42,7 @@ static void point_there(Gpu *there, const Gpu *here, const uint8_t *piece)
     *there = *here;
 #define MOVE(field) there->field = (const void *)(piece + ((const uint8_t *)here->field - (const uint8_t *)here))
     MOVE(op), MOVE(stage), MOVE(cells), MOVE(select), MOVE(item), MOVE(count), MOVE(pasts), MOVE(slot), MOVE(table), MOVE(outs), MOVE(check), MOVE(token_in), MOVE(token_out);
-    MOVE(kind), MOVE(home);
+    MOVE(kind), MOVE(home), MOVE(first);
 #undef MOVE
 }
 

@@ -192,6 +192,7 @@ static size_t lay_out(Gpu *g, uint8_t *piece, const GpuImage *image)
     ARRAY(count, count, ncount), ARRAY(pasts, pasts, npasts), ARRAY(slot, slot, nslot), ARRAY(table, table, ntable), ARRAY(outs, outs, nouts), ARRAY(check, check, ncheck);
 #undef ARRAY
     g->op = append(piece, &at, image->op.data, image->op.n, sizeof *image->op.data);
+    g->first = append(piece, &at, image->first.data, image->first.n, sizeof *image->first.data);
     g->token_in = append(piece, &at, image->token.data, g->token_bits, sizeof *image->token.data);
     g->token_out = append(piece, &at, image->token.data + g->token_bits, g->token_bits, sizeof *image->token.data);
     g->home = append(piece, &at, image->home.data, image->home.n, sizeof *image->home.data);
@@ -214,6 +215,6 @@ Gpu *gpu_image_make(GpuImage *image, Slice *s)
     memcpy(piece, &g, sizeof g);
     free(image->op.data), free(image->stage.data), free(image->cells.data), free(image->select.data), free(image->item.data);
     free(image->count.data), free(image->pasts.data), free(image->slot.data), free(image->table.data), free(image->outs.data), free(image->check.data), free(image->kind.data);
-    free(image->token.data), free(image->home.data);
+    free(image->token.data), free(image->home.data), free(image->first.data);
     return (Gpu *)(void *)piece;
 }

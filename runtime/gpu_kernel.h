@@ -87,26 +87,31 @@ GPU_FN void many_inputs(const Self *s, uint64_t first, uint64_t second, uint64_t
     *plane_word(s, (uint32_t)first & 0xffff, 0) = (uint32_t)(truth >> at) & 1;
 }
 
+GPU_FN void load_op(const Gpu *g, uint32_t i, uint32_t stride, uint64_t *a, uint64_t *b, uint64_t *c)
+{
+    const uint64_t *op = g->op + (size_t)i * stride;
+    *a = GPU_READ(op);
+    if (stride == 3) *b = GPU_READ(op + 1), *c = GPU_READ(op + 2);
+}
+
 /* A wave's operation is loaded before the barrier that ends the wave before. */
 GPU_FN void run_waves(const Self *s, const GpuStage *st)
 {
     const Gpu *g = &s->r->g;
     uint32_t vector = g->words < 4 ? g->words : 4, parts = g->words / vector, mine = s->t / parts, w = s->t % parts * vector, n = st->nwaves;
-    uint32_t stride = g->inputs == GPU_MANY ? 3 : 1;
-    const uint64_t *GPU_RESTRICT op = g->op + ((size_t)st->wave * g->wave_ops + mine) * stride;
-    uint64_t a = ~0ull, b = 0, c = 0;
-    bool on = mine < g->wave_ops && n > 0;
-    if (on) a = GPU_READ(op);
-    if (on && stride == 3) b = GPU_READ(op + 1), c = GPU_READ(op + 2);
+    uint32_t stride = g->inputs == GPU_MANY ? 3 : 1, begin = GPU_READ(g->first + st->wave), end = GPU_READ(g->first + st->wave + 1);
+    uint64_t a = 0, b = 0, c = 0;
+    bool on = begin + mine < end;
+    if (on) load_op(g, begin + mine, stride, &a, &b, &c);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t x = a, y = b, z = c;
-        op += (size_t)g->wave_ops * stride;
-        on = on && i + 1 < n;
-        if (on) a = GPU_READ(op);
-        if (on && stride == 3) b = GPU_READ(op + 1), c = GPU_READ(op + 2);
-        if (mine >= g->wave_ops || x == ~0ull) {
-        } else if (stride == 3) many_inputs(s, x, y, z);
-        else few_inputs(s, x, w, vector);
+        bool now = on;
+        begin = end;
+        if (i + 1 < n) end = GPU_READ(g->first + st->wave + i + 2);
+        on = begin + mine < end;
+        if (on) load_op(g, begin + mine, stride, &a, &b, &c);
+        if (now && stride == 3) many_inputs(s, x, y, z);
+        else if (now) few_inputs(s, x, w, vector);
         GPU_SYNC();
     }
 }

@@ -233,34 +233,22 @@ static uint64_t slots_of(const uint32_t *slot, uint32_t n, uint32_t bits)
 static void emit(GpuImage *g, const GpuLut *l, uint32_t dst, const uint32_t *in)
 {
     uint32_t slot[1 + GPU_MANY] = {dst};
-    bool none = dst == GPU_NO_SLOT;
     for (uint32_t k = 0; k < GPU_MANY; k++) slot[1 + k] = k < l->n ? in[k] : l->n ? in[0] : dst;
     if (g->g.inputs == GPU_FEW) {
-        vec_push(&g->op, none ? ~0ull : slots_of(slot, 1 + GPU_FEW, 14) | (l->truth & 255) << 56);
+        vec_push(&g->op, slots_of(slot, 1 + GPU_FEW, 14) | (l->truth & 255) << 56);
     } else {
-        vec_push(&g->op, none ? ~0ull : slots_of(slot, 4, 16));
-        vec_push(&g->op, none ? ~0ull : slots_of(slot + 4, 3, 16));
+        vec_push(&g->op, slots_of(slot, 4, 16));
+        vec_push(&g->op, slots_of(slot + 4, 3, 16));
         vec_push(&g->op, l->truth);
     }
     g->g.nop++;
 }
 
-static void emit_nothing(GpuImage *g)
-{
-    static const GpuLut nothing;
-    do emit(g, &nothing, GPU_NO_SLOT, NULL);
-    while (g->g.nop % g->g.wave_ops);
-}
-
-static void end_wave(GpuImage *g)
-{
-    if (g->g.nop % g->g.wave_ops) emit_nothing(g);
-}
-
+static void end_wave(GpuImage *g) { vec_push(&g->first, g->g.nop); }
 
 static void emit_all(GpuImage *g, const Schedule *s, const Stretch *t, const Slots *o, Pool *p)
 {
-    uint32_t n = s->lut->n, wave = 0, first = g->g.nop, in[GPU_MANY];
+    uint32_t n = s->lut->n, wave = 0, in[GPU_MANY];
     uint32_t(*order)[2] = pool_array(p, n, sizeof *order);
     for (uint32_t i = 0; i < n; i++) order[i][0] = s->job[i].wave, order[i][1] = i;
     qsort(order, n, sizeof *order, by_wave);
@@ -270,14 +258,14 @@ static void emit_all(GpuImage *g, const Schedule *s, const Stretch *t, const Slo
         for (uint32_t k = 0; k < l->n; k++) in[k] = o->slot[l->in[k]];
         emit(g, l, o->slot[l->value], in);
     }
-    end_wave(g);
+    end_wave(g); /* of a stage without any, too: the kernel counts on a barrier */
     for (uint32_t i = 0; i < t->copy.n; i++) {
+        if (i && i % g->g.wave_ops == 0) end_wave(g);
         const GpuLut *l = &t->copy.data[i];
         if (l->n) in[0] = o->slot[l->in[0]];
         emit(g, l, gpu_slot(t->slice, l->value), in);
     }
-    end_wave(g);
-    if (g->g.nop == first) emit_nothing(g); /* the kernel counts on a barrier in every stage */
+    if (t->copy.n) end_wave(g);
 }
 
 /* One stage: appends its waves. `top`: the highest slot beyond those of temporaries. */
@@ -319,11 +307,12 @@ static void plan_all(GpuImage *g, Slice *s, uint32_t threads, GpuPlanReport *r)
         if (s->stage[i].next > g->g.kept) g->g.kept = s->stage[i].next;
     g->g.kept += s->kept;
     top = g->g.kept;
+    end_wave(g);
     g->g.wave_ops = threads * gpu_vector(g->g.words) / g->g.words;
     for (uint32_t i = 0; i < s->nstages; i++) {
-        GpuStage st = {.wave = g->g.nop / g->g.wave_ops, .cells = GPU_NONE};
+        GpuStage st = {.wave = g->first.n - 1, .cells = GPU_NONE};
         plan_stage(g, s, &s->stage[i], cur, written, &top, r);
-        st.nwaves = g->g.nop / g->g.wave_ops - st.wave;
+        st.nwaves = g->first.n - 1 - st.wave;
         r->waves += st.nwaves;
         gpu_image_stage(g, s, i, &st);
     }

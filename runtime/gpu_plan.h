@@ -7,6 +7,7 @@
 typedef struct {
     Gpu g; /* its numbers; the arrays follow: */
     VEC(uint64_t) op;
+    VEC(uint32_t) first;
     VEC(GpuStage) stage;
     VEC(GpuCells) cells;
     VEC(GpuSelect) select;

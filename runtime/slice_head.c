@@ -168,27 +168,50 @@ static Ref greater(Block *k, const Ref *a, const Ref *b, uint32_t n)
     return g;
 }
 
-/* The first of the greatest scores: planes of its kind's number. */
+typedef struct {
+    Ref score[64], number[32];
+} Contender;
+
+/* The better of the two, the first where they are alike. */
+static void match(Block *k, Contender *first, const Contender *second, uint32_t width)
+{
+    Ref better = greater(k, second->score, first->score, width);
+    for (uint32_t b = 0; b < width; b++) first->score[b] = bits_mux(k->g, better, second->score[b], first->score[b]);
+    for (uint32_t b = 0; b < k->s->kind_bits; b++) first->number[b] = bits_mux(k->g, better, second->number[b], first->number[b]);
+}
+
+/* Those that may have the greatest score, in order. */
+static uint32_t contenders(Block *k, const Int *score, int64_t lo, uint32_t width, Contender *out)
+{
+    const Slice *s = k->s;
+    int64_t floor = INT64_MIN; /* some earlier kind has at least this */
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < s->m->nkinds; i++) {
+        if (i && score[i].hi <= floor) continue;
+        rebase(k, &score[i], lo, width, out[n].score);
+        for (uint32_t b = 0; b < s->kind_bits; b++) out[n].number[b] = i >> b & 1 ? TRUE_REF : FALSE_REF;
+        n++;
+        if (score[i].lo > floor) floor = score[i].lo;
+    }
+    return n;
+}
+
+/* The first of the greatest scores: planes of its kind's number. In rounds, each between neighbours: few operations one after the other. */
 static void best_kind(Block *k, const Int *score, Ref *number)
 {
     const Slice *s = k->s;
     int64_t lo = INT64_MAX, hi = INT64_MIN;
-    Ref best[64], mine[64];
     for (uint32_t i = 0; i < s->m->nkinds; i++) {
         if (score[i].lo < lo) lo = score[i].lo;
         if (score[i].hi > hi) hi = score[i].hi;
     }
     uint32_t width = bits_width((uint64_t)(hi - lo));
-    int64_t floor = INT64_MIN; /* some earlier kind has at least this */
-    for (uint32_t b = 0; b < s->kind_bits; b++) number[b] = FALSE_REF;
-    for (uint32_t i = 0; i < s->m->nkinds; i++) {
-        if (i && score[i].hi <= floor) continue;
-        rebase(k, &score[i], lo, width, mine);
-        Ref better = i ? greater(k, mine, best, width) : TRUE_REF;
-        for (uint32_t b = 0; b < width; b++) best[b] = i ? bits_mux(k->g, better, mine[b], best[b]) : mine[b];
-        for (uint32_t b = 0; b < s->kind_bits; b++) number[b] = bits_mux(k->g, better, i >> b & 1 ? TRUE_REF : FALSE_REF, number[b]);
-        if (score[i].lo > floor) floor = score[i].lo;
-    }
+    Contender *all = pool_array(k->pool, s->m->nkinds, sizeof *all);
+    uint32_t n = contenders(k, score, lo, width, all);
+    for (uint32_t step = 1; step < n; step *= 2)
+        for (uint32_t i = 0; i + step < n; i += 2 * step) match(k, &all[i], &all[i + step], width);
+    const Ref *best = all->score;
+    memcpy(number, all->number, s->kind_bits * sizeof *number);
     if (s->m->end < s->m->geo.vocab && lo < 0) { /* an unused row, whose logit is 0, must not win */
         Ref zero[64];
         for (uint32_t b = 0; b < width; b++) zero[b] = (uint64_t)-lo >> b & 1 ? TRUE_REF : FALSE_REF;
