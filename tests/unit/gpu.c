@@ -11,6 +11,11 @@
 #include <unistd.h>
 
 enum { STEPS = 24 };
+#if defined(__SANITIZE_ADDRESS__)
+enum { SLOW = 1 }; /* a switch of fibers costs a call of the system: barriers are left out in the plain build alone */
+#else
+enum { SLOW = 0 };
+#endif
 static int failures;
 #define CHECK(cond, ...) ((void)((cond) || (failures++, fprintf(stderr, "%s:%d: ", __FILE__, __LINE__), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))))
 
@@ -203,6 +208,13 @@ static void try_dense(const Subject *s, const uint32_t *line, uint32_t n, bool *
     gpu_host.skip = 0, gpu_host.seed = 1;
 }
 
+static void dense_threads_say(const Subject *s)
+{
+    gpu_host.parallel = !SLOW;
+    CHECK(dense_says(s), "%s: dense: other tokens", s->name);
+    gpu_host.parallel = false;
+}
+
 static bool is_held(const Subject *s)
 {
     Outcome o;
@@ -230,9 +242,11 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < files.gl_pathc; i++) {
         Subject s = subject(files.gl_pathv[i]);
         if (is_held(&s)) {
-            if (!threads) try_shapes(&s), try_missing(&s, line, n, missed);
+            if (!threads) try_shapes(&s);
+            if (!threads && !SLOW) try_missing(&s, line, n, missed);
             if (s.m->geo.hidden <= 512) try_threads(&s);
-            if (!threads && strstr(s.name, "/count.")) try_dense(&s, dense_line, ndense, dense_missed);
+            if (strstr(s.name, "/count.") && (threads || SLOW)) dense_threads_say(&s);
+            else if (strstr(s.name, "/count.")) try_dense(&s, dense_line, ndense, dense_missed);
             held++;
         }
         model_close((Model *)(uintptr_t)s.m);
@@ -241,8 +255,8 @@ int main(int argc, char **argv)
         free(s.said[1].data);
     }
     CHECK(threads || held >= 5, "only %u machines were held by planes", held);
-    for (uint32_t i = 0; i < n && !threads; i++) CHECK(missed[i], "nobody misses the barrier in line %u", line[i]);
-    for (uint32_t i = 1; i < ndense && !threads; i++) /* the first keeps an earlier sum until all have read it: that machine's sums are alike */
+    for (uint32_t i = 0; i < n && !threads && !SLOW; i++) CHECK(missed[i], "nobody misses the barrier in line %u", line[i]);
+    for (uint32_t i = 1; i < ndense && !threads && !SLOW; i++) /* the first keeps an earlier sum until all have read it: that machine's sums are alike */
         CHECK(dense_missed[i], "dense: nobody misses the barrier in line %u", dense_line[i]);
     CHECK(n >= 8 && ndense >= 5, "only %u and %u barriers were found", n, ndense);
     globfree(&files);
