@@ -2,8 +2,9 @@
  * constant. Two ways of finding those that are on, after what the forms have in common:
  *   decoder  many forms over the same channels (an address): one look-up in a table by the bits of those channels
  *   index    all others: channels are taken in groups of GROUP, and for every value of a group a row of bits says which of a block of BLOCK
- *            forms it turns off. A token ORs one row for each group that the block uses, those first that most of its forms use, until
- *            all are off; forms are sorted so that those with the same conditions stand together, and most blocks end after a step or two.
+ *            forms it turns off. A token ORs one row for each group that the block uses, those first that most of its forms use. Forms
+ *            are sorted so that those with the same conditions stand together, and many blocks are all off after the FIRST rows, which
+ *            are ORed for all blocks together, without a decision.
  * A form of which a channel is neither 0 nor 1 is computed as a sum, for that token. */
 #include "sparse.h"
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-enum { NO_FORM = 0xffffffff, MAX_DECODER = 12, MIN_DECODER = 128, GROUP = 4, VALUES = 1 << GROUP, BLOCK = 64 };
+enum { NO_FORM = 0xffffffff, MAX_DECODER = 12, MIN_DECODER = 128, GROUP = 4, VALUES = 1 << GROUP, BLOCK = 64, FIRST = 2 };
 
 /* The index into the table: the channels' bits, those of later words lower. */
 typedef struct {
@@ -29,9 +30,14 @@ typedef struct {
     uint32_t group, row;
 } Step;
 typedef struct {
-    uint32_t first, last; /* steps */
+    uint32_t first, last; /* steps; at least FIRST */
     uint64_t out;         /* forms that are not looked for: those beyond the last, and strange ones */
 } AndBlock;
+/* What the caller gets for a form. */
+typedef struct {
+    uint32_t name;
+    float value;
+} Hit;
 /* Channels of one word of the stream that some form in the index uses: groups from `group` on. */
 typedef struct {
     uint32_t word, group, groups;
@@ -58,7 +64,9 @@ struct Ands {
     AndBlock *block;     /* [nblocks] */
     VEC(Step) step;
     VEC(uint64_t) rows;
+    uint64_t *off;       /* [nblocks] scratch: forms that are off */
     uint32_t *form;      /* [nblocks * BLOCK] the index's order */
+    Hit *hit;            /* [nblocks * BLOCK] */
     uint32_t *place;     /* [forms] in the index */
     bool *strange;       /* [forms] computed as sums in this token */
     uint32_t nstrange, *strange_list;
@@ -218,11 +226,15 @@ static void order_forms(Ands *a)
     a->nblocks = (n + BLOCK - 1) / BLOCK;
     a->form = pool_array(a->pool, (size_t)a->nblocks * BLOCK, sizeof *a->form);
     a->place = pool_array(a->pool, a->forms.n, sizeof *a->place);
+    a->hit = pool_array(a->pool, (size_t)a->nblocks * BLOCK, sizeof *a->hit);
+    a->off = pool_array(a->pool, a->nblocks, sizeof *a->off);
     a->block = pool_array(a->pool, a->nblocks, sizeof *a->block);
     for (uint32_t k = 0; k < a->nblocks * BLOCK; k++) {
         a->form[k] = k < n ? form[k] : NO_FORM;
-        if (k < n) a->place[form[k]] = k;
-        else a->block[k / BLOCK].out |= 1ull << k % BLOCK;
+        if (k < n) {
+            a->place[form[k]] = k;
+            a->hit[k] = (Hit){a->name[form[k]], a->value[form[k]]};
+        } else a->block[k / BLOCK].out |= 1ull << k % BLOCK;
     }
     free(form);
 }
@@ -288,6 +300,7 @@ static void make_block(Ands *a, uint32_t b, const uint32_t *slot, uint32_t *at)
         vec_push(&a->step, ((Step){list.data[i].group, a->rows.n}));
         for (uint32_t v = 0; v < VALUES; v++) vec_push(&a->rows, list.data[i].row[v]);
     }
+    while (a->step.n < a->block[b].first + FIRST) vec_push(&a->step, a->step.data[a->block[b].first]);
     a->block[b].last = a->step.n;
     free(list.data);
 }
@@ -317,9 +330,11 @@ static inline uint32_t put(const Ands *a, uint32_t form, uint32_t n, uint32_t *o
     return n + 1;
 }
 
+static inline uint64_t row_of(const Ands *a, const Step *s) { return a->rows.data[s->row + a->group[s->group]]; }
+
 /* Defined twice: with and without the instructions that gather bits. `spread` puts 8 groups of the low bits of its argument into 8 bytes. */
-#define DEFINE_FIND(name, attribute, gather, spread)                                                                         \
-    attribute static uint32_t name(const Ands *a, const uint64_t *live, uint32_t n, uint32_t *on, float *value)              \
+#define DEFINE_FIND(which, attribute, gather, spread)                                                                        \
+    attribute static uint32_t which(const Ands *a, const uint64_t *live, uint32_t n, uint32_t *on, float *value)             \
     {                                                                                                                        \
         for (uint32_t i = 0; i < a->nkeys; i++) {                                                                            \
             const KeyWord *k = &a->key[i];                                                                                   \
@@ -330,10 +345,21 @@ static inline uint32_t put(const Ands *a, uint32_t form, uint32_t n, uint32_t *o
             }                                                                                                                \
         }                                                                                                                    \
         for (uint32_t b = 0; b < a->nblocks; b++) {                                                                          \
+            const Step *s = a->step.data + a->block[b].first;                                                                \
             uint64_t off = a->block[b].out;                                                                                  \
-            const Step *s = a->step.data + a->block[b].first, *end = a->step.data + a->block[b].last;                        \
-            for (; s < end && ~off; s++) off |= a->rows.data[s->row + a->group[s->group]];                                   \
-            for (uint64_t hit = ~off; hit; hit &= hit - 1) n = put(a, a->form[b * BLOCK + (uint32_t)__builtin_ctzll(hit)], n, on, value); \
+            for (uint32_t i = 0; i < FIRST; i++) off |= row_of(a, s + i);                                                    \
+            a->off[b] = off;                                                                                                 \
+        }                                                                                                                    \
+        for (uint32_t b = 0; b < a->nblocks; b++) {                                                                          \
+            uint64_t off = a->off[b];                                                                                        \
+            if (!~off) continue;                                                                                             \
+            const Step *s = a->step.data + a->block[b].first + FIRST, *end = a->step.data + a->block[b].last;                \
+            for (; s < end; s++) off |= row_of(a, s);                                                                        \
+            for (uint64_t left = ~off; left; left &= left - 1) {                                                             \
+                Hit h = a->hit[b * BLOCK + (uint32_t)__builtin_ctzll(left)];                                                 \
+                on[n] = h.name;                                                                                              \
+                value[n++] = h.value;                                                                                        \
+            }                                                                                                                \
         }                                                                                                                    \
         for (uint32_t k = 0; k < a->decoder.n; k++) {                                                                        \
             const Decoder *d = &a->decoder.data[k];                                                                          \

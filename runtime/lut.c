@@ -57,6 +57,7 @@ struct Luts {
     Pool *pool;
     uint32_t words;           /* of the stream */
     VEC(Class) class;
+    VEC(uint64_t) sign;       /* of every class, until luts_finish sorts them */
     VEC(uint32_t) channel;    /* that any class uses */
     uint8_t *kind;            /* [words * 64] of a channel: 0 the bit of PLANE_LIVE, 1 .. CODE_BITS so many of its code, KINDS - 1 wide */
     uint64_t *of_kind;        /* [KINDS, nwords] sets */
@@ -114,14 +115,24 @@ Luts *luts_make(Mlp *mlp, Pool *p, uint32_t channels)
     return t;
 }
 
+/* A set that has all channels of another has all bits of its sign. */
+static uint64_t sign_of(const uint32_t *set, uint32_t n)
+{
+    uint64_t sign = 0;
+    for (uint32_t i = 0; i < n; i++) sign |= 1ull << (set[i] * 0x9e3779b1u >> 26);
+    return sign;
+}
+
 void luts_take(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Forms *up, uint32_t u)
 {
     uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set), i = 0;
-    while (i < t->class.n && !(t->class.data[i].n == n && !memcmp(t->class.data[i].channel, set, n * sizeof *set))) i++;
+    uint64_t sign = sign_of(set, n);
+    while (i < t->class.n && !(t->sign.data[i] == sign && t->class.data[i].n == n && !memcmp(t->class.data[i].channel, set, n * sizeof *set))) i++;
     if (i == t->class.n) {
         Class c = {.n = n};
         memcpy(c.channel, set, n * sizeof *set);
         vec_push(&t->class, c);
+        vec_push(&t->sign, sign);
     }
     vec_push(&t->class.data[i].unit, unit);
     for (uint32_t k = 0; k < n; k++) {
@@ -142,8 +153,9 @@ static bool contains(const Class *c, const uint32_t *set, uint32_t n)
 bool luts_share(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Forms *up, uint32_t u)
 {
     uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set);
+    uint64_t sign = sign_of(set, n);
     for (uint32_t i = 0; i < t->class.n; i++)
-        if (contains(&t->class.data[i], set, n)) {
+        if (!(sign & ~t->sign.data[i]) && contains(&t->class.data[i], set, n)) {
             vec_push(&t->class.data[i].unit, unit);
             return true;
         }
@@ -158,7 +170,11 @@ static uint32_t bits_of(const Luts *t, const uint64_t *set, const uint64_t *with
     uint32_t bits = 0;
     for (uint32_t w = 0; w < t->nwords; w++) {
         uint64_t m = set[w] & ~(without ? without[w] : 0);
-        for (uint32_t k = 0; m && k < KINDS; k++) bits += bits_of_kind[k] * (uint32_t)__builtin_popcountll(m & t->of_kind[k * t->nwords + w]);
+        for (uint32_t k = 0; m && k < KINDS; k++) {
+            uint64_t hit = m & t->of_kind[k * t->nwords + w];
+            if (hit) bits += bits_of_kind[k] * (uint32_t)__builtin_popcountll(hit);
+            m &= ~hit;
+        }
     }
     return bits;
 }
@@ -176,9 +192,8 @@ static uint32_t best_table(const Luts *t, const Class *c)
 {
     uint32_t best = t->n, least = UINT32_MAX;
     for (uint32_t i = 0; i < t->n && least; i++) {
-        uint32_t more = bits_of(t, c->set, t->lut[i].set);
+        uint32_t more = bits_of(t, c->set, t->lut[i].set), all = more + t->lut[i].bits;
         if (more >= least) continue;
-        uint32_t all = more + bits_of(t, t->lut[i].set, NULL);
         if (more && all > UNRELATED && (all > RELATED || 2 * more > c->bits)) continue;
         best = i;
         least = more;
@@ -294,6 +309,7 @@ static void gather_classes(Luts *t)
             memset(l->set, 0, t->nwords * sizeof *l->set);
             t->n++;
         }
+        l->bits += bits_of(t, c->set, l->set);
         for (uint32_t w = 0; w < t->nwords; w++) l->set[w] |= c->set[w];
         for (uint32_t u = 0; u < c->unit.n; u++) vec_push(&l->unit, c->unit.data[u]);
     }
@@ -337,6 +353,7 @@ void luts_close(Luts *t)
     for (uint32_t i = 0; i < t->class.n; i++) free(t->class.data[i].unit.data);
     free(t->class.data);
     free(t->channel.data);
+    free(t->sign.data);
     free(t->guard.data);
     free(t->segment.data);
 }

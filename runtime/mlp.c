@@ -19,7 +19,7 @@ typedef struct {
     const Entry *e;
     uint32_t n;
     float gate;
-} Fixed;
+} __attribute__((aligned(16))) Fixed;
 
 struct Mlp {
     bool bf16;
