@@ -23,8 +23,8 @@ static const char *const trap_names[CSRS][2] = { [MEPC] = { "trap_pc", "pc_trapp
 static const char *const irq_names[2] = { "software_irq", "timer_irq" };
 typedef struct {
     uint32_t pc, x, ram, code, refill;
-    uint32_t csr[CSRS], trap[CSRS][2], irq[2];
-    bool has_csrs;
+    uint32_t csr[CSRS], trap[CSRS][2], irq[2], amo;
+    bool has_csrs, has_amo;
 } Map;
 
 typedef struct {
@@ -48,7 +48,7 @@ static uint32_t find_state(const Circuit *c, const char *name)
     exit(1);
 }
 
-static Map find_map(const Circuit *c, bool machine)
+static Map find_map(const Circuit *c, bool machine, bool atomic)
 {
     Map m = { .pc = find_state(c, "pc"), .x = find_state(c, "x"), .ram = find_state(c, "ram"), .code = find_state(c, "code"), .refill = find_state(c, "refill"),
               .has_csrs = machine };
@@ -56,6 +56,8 @@ static Map find_map(const Circuit *c, bool machine)
         m.csr[i] = find_state(c, csr_names[i]);
         for (int k = 0; k < 2 && trap_names[i][k]; k++) m.trap[i][k] = find_state(c, trap_names[i][k]);
     }
+    m.has_amo = atomic;
+    if (atomic) m.amo = find_state(c, "amo");
     for (int k = 0; machine && k < 2; k++) m.irq[k] = find_state(c, irq_names[k]);
     return m;
 }
@@ -113,7 +115,8 @@ static void sim_retire(Pair *p)
             p->sim_role = e[i].role;
             p->sim_payload = e[i].payload;
         }
-        retired = retired && !refill;
+        bool begun = p->map.has_amo && sim_get(p->sim, p->map.amo, 0); /* the first of an AMO's two steps */
+        retired = retired && !refill && !begun;
     }
 }
 
@@ -214,7 +217,7 @@ static void pair_open(Pair *p, const Circuit *c, uint32_t ram_size)
     if (!cpu) die("the golden interpreter knows no CPU named %s", c->name);
     *p = (Pair){ .c = c, .g = golden_new(cpu->isa, ram_size) };
     if (!p->g) die("RAM of %u bytes", ram_size);
-    p->map = find_map(c, cpu->isa & ISA_MACHINE);
+    p->map = find_map(c, cpu->isa & ISA_MACHINE, cpu->isa & ISA_A);
     p->g->put = golden_put;
     p->g->put_ctx = p;
 }
