@@ -192,7 +192,7 @@ static bool follow(Follow *w)
     }
     if (later && !w->status) w->err = later;
     else free(later);
-    return !w->err && !w->status;
+    return !w->err && !w->status && (w->single || !w->why); /* planes that gave up have judged nothing */
 }
 
 static void print_stats(const Follow *w)
