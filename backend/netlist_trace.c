@@ -21,6 +21,7 @@ typedef struct {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t turn;
+    bool counted; /* the last step advanced the counters */
     bool running, full, finished, quit;
     Tokens ready, reading;
     uint32_t at; /* in `reading` */
@@ -46,10 +47,12 @@ static void one_step(Teller *t)
 {
     bool retired;
     t->said.n = 0;
+    if (t->counted) encode_carries(t->build.protocol, t->sim, &t->said);
     sim_eval(t->sim, NULL, &retired);
     t->ended = encode_step(t->build.protocol, t->sim, &t->said);
     for (uint32_t i = 0; i < t->said.n; i++) vec_push(&t->made, t->said.data[i]);
     encode_commit(t->build.protocol, t->sim, t->ended);
+    t->counted = retired;
     t->steps += retired;
     if (!t->ended && takes(t)) host_input(t);
     t->ended |= t->max_steps && t->steps == t->max_steps;
