@@ -73,9 +73,9 @@ do_build() {
 
 do_demo() {
     do_build
-    local chip=$build/rv32i.chip
-    say "compiling cpu-spec/rv32i.ckt into the weights of a model: $chip"
-    quietly "tapeout build" "$build/tapeout" build cpu-spec/rv32i.ckt -o "$chip"
+    local chip=$build/rv32im.chip
+    say "compiling cpu-spec/rv32im.ckt into the weights of a model: $chip"
+    quietly "tapeout build" "$build/tapeout" build cpu-spec/rv32im.ckt -o "$chip"
     say "running firmware/queens.c on it, every token checked against the netlist:"
     "$build/tapeout" run "$chip" "$build/firmware/queens.elf" --check --stats
     say "your own: $build/tapeout run $chip PROGRAM.elf (firmware/build.sh compiles C for it); $build/tapeout --help"
