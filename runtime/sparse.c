@@ -6,9 +6,6 @@
  * A chip of any other kind is run by the dense back end. */
 #include "sparse.h"
 #include <stdlib.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 typedef struct {
     Delta *delta;         /* linear layers */
@@ -20,8 +17,6 @@ typedef struct {
 /* The output head: each different row once; kinds whose payload bits have the same rows share a code. */
 typedef struct {
     Forms forms;
-    uint32_t *start;     /* [forms + 1] into term */
-    BitTerm *term;
     float *value;        /* [forms] scratch */
     uint32_t *kind_form; /* [nkinds] */
     uint32_t *bit_form;  /* [nkinds * max_width] */
@@ -102,12 +97,6 @@ static bool head_open(Sparse *s)
     for (uint32_t k = 0; k < m->nkinds; k++)
         while (!same_code(h, m, h->code_of[k], k)) h->code_of[k]++;
     h->value = pool_array(s->pool, h->forms.n, sizeof *h->value);
-    h->start = pool_array(s->pool, (size_t)h->forms.n + 1, sizeof *h->start);
-    h->term = pool_array(s->pool, h->forms.e.n, sizeof *h->term);
-    for (uint32_t i = 0; i < h->forms.n; i++) {
-        uint32_t first = h->forms.start[i], n = h->forms.start[i + 1] - first;
-        h->start[i + 1] = h->start[i] + terms_make(h->forms.e.data + first, n, h->term + h->start[i]);
-    }
     return true;
 }
 
@@ -197,44 +186,13 @@ static void attend(Sparse *s, SparseLayer *l)
     stream_settle(&s->s);
 }
 
-DEFINE_TERMS(terms_plain, , gather_bits)
-#if defined(__x86_64__)
-DEFINE_TERMS(terms_bmi2, __attribute__((target("bmi2,popcnt"))), _pext_u64)
-#endif
-
-/* The values of all rows of the head. Defined twice: with and without bit instructions. */
-#define DEFINE_ROWS(name, attribute, terms_value)                                                                   \
-    attribute static void name(SparseHead *h, const Stream *s)                                                      \
-    {                                                                                                               \
-        for (uint32_t i = 0; i < h->forms.n; i++) {                                                                 \
-            uint64_t odd = 0;                                                                                       \
-            float v = h->forms.bias[i] + terms_value(h->term + h->start[i], h->start[i + 1] - h->start[i], s, &odd); \
-            h->value[i] = odd ? form_value(&h->forms, i, s->x) : v;                                                 \
-        }                                                                                                           \
-    }
-DEFINE_ROWS(rows_plain, , terms_plain)
-#if defined(__x86_64__)
-DEFINE_ROWS(rows_bmi2, __attribute__((target("bmi2,popcnt"))), terms_bmi2)
-#endif
-
-static void head_rows(SparseHead *h, const Stream *s)
-{
-#if defined(__x86_64__)
-    if (simd) {
-        rows_bmi2(h, s);
-        return;
-    }
-#endif
-    rows_plain(h, s);
-}
-
 static uint32_t argmax(Sparse *s)
 {
     const Model *m = s->m;
     SparseHead *h = &s->head;
     uint32_t best = 0;
     float top = -INFINITY;
-    head_rows(h, &s->s);
+    for (uint32_t i = 0; i < h->forms.n; i++) h->value[i] = form_value(&h->forms, i, s->s.x);
     for (uint32_t k = 0; k < m->nkinds; k++) {
         uint32_t first = h->code_of[k];
         if (first == k) {
