@@ -8,16 +8,11 @@
  * one is on. An address bit that is neither 0 nor 1 makes all forms be computed. */
 #include "sparse.h"
 #include <stdlib.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 enum { MIN_FAMILY = 4, MAX_ADDRESS = 12, NO_FORM = 0xffffffff };
 
 typedef struct {
     uint32_t n, *channel; /* [n] */
-    uint32_t nterms;
-    BitTerm *term; /* the same, of weight 1 */
 } AddressBit;
 typedef struct {
     float base, least;    /* B, and the smallest weight of an address bit */
@@ -25,8 +20,6 @@ typedef struct {
     Entry *common;
     uint32_t nbits;
     AddressBit bit[MAX_ADDRESS];
-    uint32_t nterms; /* the common part */
-    BitTerm *term;
     uint32_t nforms, *form; /* numbers in Families.forms and in the caller's list: form[2 k], form[2 k + 1] */
     uint32_t *table;        /* [2^nbits] index into form, or NO_FORM */
 } Family;
@@ -62,7 +55,7 @@ static bool add_address(Family *y, Pool *p, const Forms *f, const uint32_t *form
     if (b == MAX_ADDRESS) return false;
     if (b == y->nbits) {
         lead[y->nbits++] = k;
-        y->bit[b] = (AddressBit){.channel = pool_array(p, entries, sizeof(uint32_t))};
+        y->bit[b] = (AddressBit){0, pool_array(p, entries, sizeof(uint32_t))};
         if (fabsf(e->w) < y->least) y->least = fabsf(e->w);
     }
     y->bit[b].channel[y->bit[b].n++] = e->at;
@@ -110,15 +103,6 @@ static void keep_family(Families *t, Pool *p, Family y, const Forms *f, const ui
         y.form[2 * i + 1] = form[i];
         taken[form[i]] = true;
         forms_copy(&t->forms, f, form[i]);
-    }
-    y.term = pool_array(p, y.ncommon, sizeof *y.term);
-    y.nterms = terms_make(y.common, y.ncommon, y.term);
-    for (uint32_t b = 0; b < y.nbits; b++) {
-        Entry *e = xrealloc(NULL, y.bit[b].n * sizeof *e);
-        for (uint32_t k = 0; k < y.bit[b].n; k++) e[k] = (Entry){y.bit[b].channel[k], 1};
-        y.bit[b].term = pool_array(p, y.bit[b].n, sizeof *y.bit[b].term);
-        y.bit[b].nterms = terms_make(e, y.bit[b].n, y.bit[b].term);
-        free(e);
     }
     vec_push(&t->family, y);
 }
@@ -173,59 +157,15 @@ static bool address(const Family *y, const float *x, uint32_t *index)
     return true;
 }
 
-static float common_sum(const Family *y, const float *x)
-{
-    float sum = 0;
-    for (uint32_t k = 0; k < y->ncommon; k++) sum += y->common[k].w * x[y->common[k].at];
-    return sum;
-}
-
-DEFINE_TERMS(terms_plain, , gather_bits)
-#if defined(__x86_64__)
-DEFINE_TERMS(terms_bmi2, __attribute__((target("bmi2,popcnt"))), _pext_u64)
-#endif
-
-/* The common sum and the address, from bits alone; false when a channel is no bit, or an address bit is more. */
-#define DEFINE_LOOK(name, attribute, terms_value)                                                    \
-    attribute static bool name(const Family *y, const Stream *s, float *sum, uint32_t *index)        \
-    {                                                                                                \
-        uint64_t odd = 0;                                                                            \
-        bool fits = true;                                                                            \
-        *sum = terms_value(y->term, y->nterms, s, &odd);                                             \
-        *index = 0;                                                                                  \
-        for (uint32_t b = 0; b < y->nbits; b++) {                                                    \
-            float v = terms_value(y->bit[b].term, y->bit[b].nterms, s, &odd);                        \
-            fits &= v <= 1;                                                                          \
-            *index |= (uint32_t)(v == 1) << b;                                                       \
-        }                                                                                            \
-        return fits && !odd;                                                                         \
-    }
-DEFINE_LOOK(look_plain, , terms_plain)
-#if defined(__x86_64__)
-DEFINE_LOOK(look_bmi2, __attribute__((target("bmi2,popcnt"))), terms_bmi2)
-#endif
-
-static bool look(const Family *y, const Stream *s, float *sum, uint32_t *index)
-{
-#if defined(__x86_64__)
-    if (simd) return look_bmi2(y, s, sum, index);
-#endif
-    return look_plain(y, s, sum, index);
-}
-
 uint32_t families_eval(const Families *t, const Stream *s, uint32_t n, uint32_t *on, float *value)
 {
     for (uint32_t i = 0; i < t->family.n; i++) {
         const Family *y = &t->family.data[i];
-        float top;
+        float top = y->base;
         uint32_t index;
-        bool plain = look(y, s, &top, &index);
-        if (!plain) {
-            plain = address(y, s->x, &index);
-            top = common_sum(y, s->x);
-        }
-        top += y->base;
+        for (uint32_t k = 0; k < y->ncommon; k++) top += y->common[k].w * s->x[y->common[k].at];
         /* an address with bits outside 0..1 could reach more than top: it is looked at first */
+        bool plain = address(y, s->x, &index);
         if (plain && !(top > OFF_BELOW)) continue;
         if (!plain || top - y->least > OFF_BELOW) {
             n = compute_all(t, y, s, n, on, value);

@@ -120,60 +120,6 @@ void forms_remap(Forms *f, const uint32_t *map)
     for (uint32_t i = 0; i < f->e.n; i++) f->e.data[i].at = map[f->e.data[i].at];
 }
 
-/* Entries that add up in one term stand together: by word, then sign, then weight, then channel. */
-static int by_word_then_weight(const void *p, const void *q)
-{
-    const Entry *x = p, *y = q;
-    if (x->at >> 6 != y->at >> 6) return x->at < y->at ? -1 : 1;
-    if ((x->w < 0) != (y->w < 0)) return x->w < 0 ? -1 : 1;
-    if (x->w != y->w) return fabsf(x->w) < fabsf(y->w) ? -1 : 1;
-    return x->at < y->at ? -1 : x->at > y->at;
-}
-
-static bool same_word(const Entry *x, const Entry *y) { return x->at >> 6 == y->at >> 6 && (x->w < 0) == (y->w < 0); }
-
-/* The entries from i on that weigh the same; they stand together. */
-static uint64_t equal_weights(const Entry *e, uint32_t i, uint32_t n)
-{
-    uint64_t mask = 0;
-    for (uint32_t k = i; k < n && same_word(&e[k], &e[i]) && e[k].w == e[i].w; k++) mask |= 1ull << (e[k].at & 63);
-    return mask;
-}
-
-/* Entries of which each weighs twice as much as the one before and has a later channel: digits of a number that a float holds. */
-static uint64_t digits(const Entry *e, uint32_t i, uint32_t n, uint64_t used)
-{
-    enum { MOST = 24 };
-    uint64_t mask = 1ull << (e[i].at & 63);
-    uint32_t last = i, count = 1;
-    for (uint32_t k = i + 1; k < n && count < MOST && same_word(&e[k], &e[i]) && fabsf(e[k].w) <= 2 * fabsf(e[last].w); k++) {
-        if (used >> (e[k].at & 63) & 1 || e[k].w != 2 * e[last].w || e[k].at < e[last].at) continue;
-        mask |= 1ull << (e[k].at & 63);
-        last = k;
-        count++;
-    }
-    return mask;
-}
-
-uint32_t terms_make(const Entry *entry, uint32_t n, BitTerm *out)
-{
-    uint32_t terms = 0;
-    uint64_t used = 0; /* channels of this word that have a term */
-    Entry *e = xrealloc(NULL, (n + 1) * sizeof *e);
-    memcpy(e, entry, n * sizeof *e);
-    if (n) qsort(e, n, sizeof *e, by_word_then_weight);
-    for (uint32_t i = 0; i < n; i++) {
-        if (i == 0 || e[i].at >> 6 != e[i - 1].at >> 6) used = 0;
-        if (used >> (e[i].at & 63) & 1) continue;
-        uint64_t equal = equal_weights(e, i, n) & ~used, number = digits(e, i, n, used);
-        bool longer = __builtin_popcountll(number) > __builtin_popcountll(equal);
-        out[terms++] = (BitTerm){e[i].at >> 6, longer, e[i].w, longer ? number : equal};
-        used |= longer ? number : equal;
-    }
-    free(e);
-    return terms;
-}
-
 Lists lists_make(Pool *p, const uint32_t *key, uint32_t n, uint32_t keys)
 {
     Lists l = {pool_array(p, (size_t)keys + 2, sizeof(uint32_t)), NULL};

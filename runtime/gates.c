@@ -1,28 +1,35 @@
 /* gates.c: finds the forms that are on. Constants are known beforehand, ANDs and families are left to others, the rest are sums:
- * forms with the same channels and weights are one part, whose sum comes from counting the channels that are 1, for every
- * weight; which of its members are on then follows from their biases, the greatest of which comes first. */
+ * forms with the same channels and weights are one part, whose sum is accumulated column by column from the channels that
+ * are not 0; which of its members are on then follows from their biases, the greatest of which comes first. */
 #include "sparse.h"
 #include <stdlib.h>
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 typedef struct Sums {
-    Forms part;
-    uint32_t *start; /* [nparts + 1] into term */
-    BitTerm *term;
+    uint32_t words;      /* of a mask over parts */
+    uint32_t *start;     /* [channels + 1] */
+    Entry *e;            /* at = part */
+    uint64_t *mask;      /* [channels, words] parts that a channel touches */
+    uint64_t *always;    /* [words] parts of which a member is on when all channels are 0 */
+    uint64_t *todo;      /* [words] scratch */
+    uint64_t *used;      /* [channels / 64] channels that any part has */
+    uint32_t nused, *used_word;
+    float *acc;          /* [nparts] 0 between calls */
 } Sums;
 
-static void make_terms(Sums *s, Pool *p)
+static void fill_columns(Sums *s, Pool *p, const Forms *part, uint32_t channels)
 {
-    uint32_t n = 0;
-    s->start = pool_array(p, (size_t)s->part.n + 1, sizeof *s->start);
-    s->term = pool_array(p, s->part.e.n, sizeof *s->term);
-    for (uint32_t i = 0; i < s->part.n; i++) {
-        s->start[i] = n;
-        n += terms_make(s->part.e.data + s->part.start[i], s->part.start[i + 1] - s->part.start[i], s->term + n);
-    }
-    s->start[s->part.n] = n;
+    s->start = pool_array(p, (size_t)channels + 2, sizeof *s->start);
+    s->e = pool_array(p, part->e.n, sizeof *s->e);
+    uint32_t *at = s->start + 1;
+    for (uint32_t k = 0; k < part->e.n; k++) at[part->e.data[k].at + 1]++;
+    for (uint32_t c = 0; c < channels; c++) at[c + 1] += at[c];
+    for (uint32_t i = 0; i < part->n; i++)
+        for (uint32_t k = part->start[i]; k < part->start[i + 1]; k++) {
+            Entry e = part->e.data[k];
+            s->e[at[e.at]++] = (Entry){i, e.w};
+            s->used[e.at >> 6] |= 1ull << (e.at & 63);
+            s->mask[(size_t)e.at * s->words + i / 64] |= 1ull << (i & 63);
+        }
 }
 
 static int by_bias(const void *a, const void *b)
@@ -42,22 +49,36 @@ static void make_members(Gates *g, Pool *p, const Forms *f, const uint32_t *key)
     for (uint32_t i = 0; i < g->nparts; i++) {
         Member *m = g->member + l.start[i];
         qsort(m, l.start[i + 1] - l.start[i], sizeof *m, by_bias);
+        for (uint32_t k = 0; k < l.start[i + 1] - l.start[i]; k++)
+            if (gate_on(m[k].bias, g->zero_is_off)) g->sums->always[i / 64] |= 1ull << (i & 63);
     }
 }
 
-static void make_sums(Gates *g, Pool *p, const Forms *f, const uint32_t *key)
+static void make_sums(Gates *g, Pool *p, const Forms *f, const Forms *part, const uint32_t *key, uint32_t channels)
 {
-    g->nparts = g->sums->part.n;
-    g->part = pool_array(p, g->nparts, sizeof *g->part);
-    g->sum = pool_array(p, g->nparts, sizeof *g->sum);
+    Sums *s = g->sums = pool_alloc(p, sizeof *s);
+    g->nparts = part->n;
+    s->words = (part->n + 63) / 64;
+    s->mask = pool_array(p, (size_t)channels * s->words, sizeof *s->mask);
+    s->always = pool_array(p, s->words, sizeof *s->always);
+    s->todo = pool_array(p, s->words, sizeof *s->todo);
+    s->used = pool_array(p, channels / 64 + 1, sizeof *s->used);
+    s->used_word = pool_array(p, channels / 64 + 1, sizeof *s->used_word);
+    s->acc = pool_array(p, part->n, sizeof *s->acc);
+    g->part = pool_array(p, part->n, sizeof *g->part);
+    g->sum = pool_array(p, part->n, sizeof *g->sum);
     make_members(g, p, f, key);
-    make_terms(g->sums, p);
+    fill_columns(s, p, part, channels);
+    for (uint32_t w = 0; w <= channels / 64; w++)
+        if (s->used[w]) s->used_word[s->nused++] = w;
 }
 
 void gates_make(Gates *g, Pool *p, const Forms *f, uint32_t channels, bool zero_is_off)
 {
     uint32_t *key = xrealloc(NULL, (f->n + 1) * sizeof *key);
     bool *taken = pool_array(p, f->n, sizeof *taken);
+    Forms part;
+    forms_init(&part);
     *g = (Gates){.n = f->n, .zero_is_off = zero_is_off, .on = pool_array(p, f->n, sizeof *g->on), .value = pool_array(p, f->n, sizeof *g->value)};
     g->ands = ands_new(p, channels, f->n, zero_is_off);
     for (uint32_t i = 0; i < f->n; i++) {
@@ -69,10 +90,9 @@ void gates_make(Gates *g, Pool *p, const Forms *f, uint32_t channels, bool zero_
     }
     ands_finish(g->ands);
     g->families = families_make(p, f, taken, zero_is_off);
-    g->sums = pool_alloc(p, sizeof *g->sums);
-    forms_init(&g->sums->part);
-    for (uint32_t i = 0; i < f->n; i++) key[i] = taken[i] ? UINT32_MAX : forms_add_part(&g->sums->part, f, i);
-    make_sums(g, p, f, key);
+    for (uint32_t i = 0; i < f->n; i++) key[i] = taken[i] ? UINT32_MAX : forms_add_part(&part, f, i);
+    make_sums(g, p, f, &part, key, channels);
+    forms_free(&part);
     free(key);
 }
 
@@ -80,7 +100,6 @@ void gates_close(Gates *g)
 {
     ands_close(g->ands);
     families_close(g->families);
-    if (g->sums) forms_free(&g->sums->part);
 }
 
 uint32_t gates_ands(Gates *g, const Stream *s)
@@ -88,37 +107,36 @@ uint32_t gates_ands(Gates *g, const Stream *s)
     return families_eval(g->families, s, ands_eval(g->ands, s, g->always, g->on, g->value), g->on, g->value);
 }
 
-DEFINE_TERMS(terms_plain, , gather_bits)
-#if defined(__x86_64__)
-DEFINE_TERMS(terms_bmi2, __attribute__((target("bmi2,popcnt"))), _pext_u64)
-#endif
-
-#define DEFINE_SUMS(name, attribute, terms_value)                                                                                          \
-    attribute static uint32_t name(Gates *g, const Stream *s)                                                                 \
-    {                                                                                                                         \
-        const Sums *sums = g->sums;                                                                                           \
-        uint32_t n = 0;                                                                                                       \
-        for (uint32_t i = 0; i < g->nparts; i++) {                                                                            \
-            uint64_t odd = 0;                                                                                                 \
-            float sum = terms_value(sums->term + sums->start[i], sums->start[i + 1] - sums->start[i], s, &odd);               \
-            if (odd) sum = form_value(&sums->part, i, s->x);                                                                  \
-            if (!(sum + g->member[g->member_start[i]].bias > OFF_BELOW)) continue;                                            \
-            g->part[n] = i;                                                                                                   \
-            g->sum[n++] = sum;                                                                                                \
-        }                                                                                                                     \
-        return n;                                                                                                             \
+static void accumulate(Sums *g, const Stream *s)
+{
+    for (uint32_t k = 0; k < g->words; k++) g->todo[k] = g->always[k];
+    for (uint32_t i = 0; i < g->nused; i++) {
+        uint32_t w = g->used_word[i];
+        for (uint64_t bits = s->live[w] & g->used[w]; bits; bits &= bits - 1) {
+            uint32_t c = w * 64 + (uint32_t)__builtin_ctzll(bits);
+            float x = s->x[c];
+            for (uint32_t k = 0; k < g->words; k++) g->todo[k] |= g->mask[(size_t)c * g->words + k];
+            for (const Entry *e = g->e + g->start[c], *end = g->e + g->start[c + 1]; e < end; e++) g->acc[e->at] += e->w * x;
+        }
     }
-DEFINE_SUMS(sums_plain, , terms_plain)
-#if defined(__x86_64__)
-DEFINE_SUMS(sums_bmi2, __attribute__((target("bmi2,popcnt"))), terms_bmi2)
-#endif
+}
 
 uint32_t gates_sums(Gates *g, const Stream *s)
 {
-#if defined(__x86_64__)
-    if (simd) return sums_bmi2(g, s);
-#endif
-    return sums_plain(g, s);
+    Sums *sums = g->sums;
+    uint32_t n = 0;
+    if (g->nparts == 0) return 0;
+    accumulate(sums, s);
+    for (uint32_t w = 0; w < sums->words; w++)
+        for (uint64_t todo = sums->todo[w]; todo; todo &= todo - 1) {
+            uint32_t i = w * 64 + (uint32_t)__builtin_ctzll(todo);
+            float sum = sums->acc[i];
+            sums->acc[i] = 0;
+            if (!(sum + g->member[g->member_start[i]].bias > OFF_BELOW)) continue;
+            g->part[n] = i;
+            g->sum[n++] = sum;
+        }
+    return n;
 }
 
 uint32_t gates_eval(Gates *g, const Stream *s)

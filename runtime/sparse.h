@@ -104,29 +104,6 @@ static inline float form_value(const Forms *f, uint32_t i, const float *x)
     return sum;
 }
 
-/* Channels of one word that belong together in a form: while they are bits they add w times how many are 1, or, where each weighs twice as
- * much as the one before, w times the number that they write. */
-typedef struct {
-    uint32_t word;
-    bool number;
-    float w;
-    uint64_t mask;
-} BitTerm;
-/* The terms of n entries, at most n; returns how many. */
-uint32_t terms_make(const Entry *e, uint32_t n, BitTerm *out);
-/* Their sum; *odd gets a bit where a channel is no bit, and the sum is then none. Defined twice: with and without bit instructions. */
-#define DEFINE_TERMS(name, attribute, gather)                                                                        \
-    attribute static inline float name(const BitTerm *t, uint32_t n, const Stream *s, uint64_t *odd)                 \
-    {                                                                                                                \
-        float sum = 0;                                                                                               \
-        for (uint32_t i = 0; i < n; i++) {                                                                           \
-            uint64_t live = s->live[t[i].word];                                                                      \
-            *odd |= s->odd[t[i].word] & t[i].mask;                                                                   \
-            sum += t[i].w * (float)(int)(t[i].number ? gather(live, t[i].mask) : (uint64_t)__builtin_popcountll(live & t[i].mask)); \
-        }                                                                                                            \
-        return sum;                                                                                                  \
-    }
-
 /* Lists by key: the items of key k are item[start[k] .. start[k + 1]). */
 typedef struct {
     uint32_t *start, *item;
