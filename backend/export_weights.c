@@ -11,22 +11,11 @@
 #define GATE_ON 128.0f /* a logit whose sigmoid is exactly 1 in every dtype */
 
 /* ---- rows ---- */
-static uint32_t first_of(const Tensor *t, uint32_t row)
-{
-    uint32_t lo = 0, hi = t->n;
-    while (lo < hi) {
-        uint32_t mid = (lo + hi) / 2;
-        if ((uint32_t)t->row[mid] < row) lo = mid + 1;
-        else hi = mid;
-    }
-    return lo;
-}
-
 /* out += sign * row, in the model's dtype. */
 static bool add_row(const Export *x, const Tensor *t, uint32_t row, float sign, float *out)
 {
     bool any = false;
-    for (uint32_t i = first_of(t, row); i < t->n && (uint32_t)t->row[i] == row; i++) {
+    for (uint32_t i = tensor_first(t, row); i < t->n && (uint32_t)t->row[i] == row; i++) {
         out[t->col[i]] = cast(x->m->bf16, out[t->col[i]] + sign * t->value[i]);
         any = true;
     }
@@ -46,7 +35,7 @@ static bool pilot_row(const Export *x, uint32_t layer, float *out)
     if (!m->npilots) return false;
     float gain[2] = { 0 };
     const Tensor *norm = &m->layer[layer].t[T_POST_NORM];
-    uint32_t at = first_of(norm, m->pilot[best]);
+    uint32_t at = tensor_first(norm, m->pilot[best]);
     gain[0] = at < norm->n && (uint32_t)norm->row[at] == m->pilot[best] ? norm->value[at] : norm->fill;
     double u = (double)m->pilot_value[best] * sqrt((double)m->geo.hidden / energy) * (1.0 + gain[0]);
     if (u <= 0) return false;
@@ -58,7 +47,7 @@ bool export_tensor_row(const Geometry *g, const Tensor *t, uint32_t row, uint32_
 {
     bool any = t->fill != 0;
     for (uint32_t i = 0; any && i < t->cols; i++) out[i] = t->fill;
-    for (uint32_t i = first_of(t, row); i < t->n && (uint32_t)t->row[i] == row; i++)
+    for (uint32_t i = tensor_first(t, row); i < t->n && (uint32_t)t->row[i] == row; i++)
         any = true, out[column ? column(g, (uint32_t)t->col[i]) : (uint32_t)t->col[i]] = t->value[i];
     return any;
 }
@@ -76,7 +65,7 @@ bool export_stock_row(const Export *x, const Item *t, uint64_t r, float *out)
 bool export_final_norm_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     const Tensor *n = &x->m->final_norm;
-    uint32_t i = first_of(n, (uint32_t)r);
+    uint32_t i = tensor_first(n, (uint32_t)r);
     (void)t;
     *out = (i < n->n && (uint32_t)n->row[i] == r ? n->value[i] : n->fill) + x->family->norm_add;
     return *out != 0;

@@ -23,8 +23,7 @@ static void add_row(const Tensor *t, const Matrix *index, bool bf16, uint32_t ro
     for (uint32_t i = index->start[row]; i < index->start[row + 1]; i++) x[t->col[i]] = cast(bf16, x[t->col[i]] + sign * t->value[i]);
 }
 
-/* Finds the first element of a row without an index: embeddings are looked up once a token. */
-static uint32_t lower_bound(const Tensor *t, uint32_t row)
+uint32_t tensor_first(const Tensor *t, uint32_t row)
 {
     uint32_t lo = 0, hi = t->n;
     while (lo < hi) {
@@ -37,7 +36,7 @@ static uint32_t lower_bound(const Tensor *t, uint32_t row)
 
 static void embed_row(const Tensor *t, bool bf16, uint32_t row, float *x)
 {
-    for (uint32_t i = lower_bound(t, row); i < t->n && (uint32_t)t->row[i] == row; i++)
+    for (uint32_t i = tensor_first(t, row); i < t->n && (uint32_t)t->row[i] == row; i++)
         x[t->col[i]] = cast(bf16, x[t->col[i]] + t->value[i]);
 }
 

@@ -272,6 +272,8 @@ void matrix_mul(const Matrix *m, bool bf16, const float *x, float *y);
 float *tensor_vector(Pool *p, const Tensor *t); /* [rows * cols] in full */
 
 /* ---- head.c: the vocabulary in factored form ---- */
+/* The first element of the row, or of what follows it, without an index: embeddings are looked up once a token. */
+uint32_t tensor_first(const Tensor *t, uint32_t row);
 void head_embed(const Model *m, uint32_t token, float *x); /* x[hidden] */
 typedef struct Head Head;
 Head *head_make(const Model *m, Pool *p);
