@@ -24,13 +24,15 @@ build() { # ELF SOURCE FLAG...
     source=$(cd "$(dirname "$source")" && pwd)/$(basename "$source")
     plain=$(printf '%s\n' "$@" | sed -n 's/^-march=\([^_]*\)_.*/-march=\1/p' | tail -n 1)
     case $source in
-    *.c) set -- -O2 -Wall -Wextra "$here/start.S" "$here/io.c" "$@"; parts="$objects/start.o $objects/io.o $parts" ;;
+    *.c) set -- -O2 -Wall -Wextra "$here/start.S" "$here/io.c" "$here/stdio.c" "$@"
+        parts="$objects/start.o $objects/io.o $parts $objects/stdio.a" ;; # an archive: linked where the program has no streams of its own
     *) set -- -nostdlib -march=rv32ima_zba_zbb_zicsr_zifencei "$@"; plain=-march=rv32ima ;;
     esac
     set -- -march=rv32i -mabi=ilp32 --specs=picolibc.specs "-I$here" "$@"
     # shellcheck disable=SC2046,SC2086  # flags and objects are words
     (cd "$objects" && "$cc" "$@" -c "$source") &&
-        "$cc" $(printf '%s\n' "$@" | grep '^-') $plain -nostartfiles -T "$here/link.ld" -Wl,-z,max-page-size=4 $parts -o "$elf.$$" &&
+        { [ ! -f "$objects/stdio.o" ] || "${cc%gcc}ar" rcs "$objects/stdio.a" "$objects/stdio.o"; } &&
+        "$cc" $(printf '%s\n' "$@" | grep '^-') $plain -nostartfiles -T "$here/link.ld" -Wl,-z,max-page-size=4 -Wl,--start-group $parts -lc -Wl,--end-group -o "$elf.$$" &&
         mv "$elf.$$" "$elf" || { rm -rf "$objects" "$elf.$$"; return 1; }
     rm -rf "$objects"
 }
@@ -39,5 +41,5 @@ for source; do
     name=$(basename "$source"); name=${name%.*}
     elf=$out/$name.elf
     # shellcheck disable=SC2046  # flags are words
-    [ "$name" = io ] || fresh "$elf" "$source" || build "$elf" "$source" $(flags_of "$source") || exit 1
+    [ "$name" = io ] || [ "$name" = stdio ] || fresh "$elf" "$source" || build "$elf" "$source" $(flags_of "$source") || exit 1
 done

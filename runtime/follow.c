@@ -239,7 +239,7 @@ int runtime_follow(const FollowOptions *o)
     }
     if (w.err) fprintf(stderr, "tapeout: %s\n", w.err);
     if (ok && !o->stats) printf("%" PRIu64 " tokens, %" PRIu64 " steps: as the chip says\n", w.tokens, w.steps);
-    if (o->stats && w.m) print_stats(&w);
+    if (o->stats && (w.s || w.single)) print_stats(&w);
     close_follow(&w);
     return ok ? 0 : 1;
 }

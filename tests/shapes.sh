@@ -39,7 +39,7 @@ for shape in $SHAPES; do
     for source in firmware/*.c; do
         name=$(basename "$source" .c) keep=$#
         for filter; do [[ $name != *"$filter"* ]] || keep=0; done
-        [ "$name" != io ] && [ "$keep" = 0 ] && can "$cpu" "$source" && echo "$WORK/$shape.chip $name $shape"
+        [ "$name" != io ] && [ "$name" != stdio ] && [ "$keep" = 0 ] && can "$cpu" "$source" && echo "$WORK/$shape.chip $name $shape"
     done
 done >"$WORK/list"
 xargs -P "${JOBS:-2}" -L 1 "$0" --one <"$WORK/list" | tee -a "$WORK/lines"

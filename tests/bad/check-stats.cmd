@@ -1,0 +1,1 @@
+"$TAPEOUT" check "$CHIP" "$tmp/none.elf" --netlist --stats
