@@ -206,6 +206,58 @@ static bool one_at_a_time(Solver *s, Var v, int64_t *lo, int64_t *hi)
     return true;
 }
 
+/* ---- groups of gates ---- */
+static bool prove_side(Solver *s, Bound b, int sign);
+
+/* group[i]: the first table of those that table i is linked with through pairs that are not shown to exclude each other. Returns how many groups. */
+static uint32_t groups_of(Solver *s, const Guard *g, uint32_t n, uint32_t *group)
+{
+    uint32_t count = n;
+    for (uint32_t i = 0; i < n; i++) group[i] = i;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j < i; j++) {
+            uint32_t a = group[i], b = group[j];
+            if (a == b || (g[i].high & g[j].low) || (g[i].low & g[j].high) || apart(s, g[i].arm, g[j].arm, SHALLOW)) continue;
+            for (uint32_t k = 0; k <= i; k++)
+                if (group[k] == a || group[k] == b) group[k] = a < b ? a : b;
+            count--;
+        }
+    return count;
+}
+
+/* Whether the sum of a group's tables lies between least and most, which 0 does. */
+static bool group_within(Solver *s, const Table *t, uint32_t n, int64_t least, int64_t most)
+{
+    int64_t lo = 0, hi = 0, a, b;
+    for (uint32_t i = 0; i < n; i++) term_bounds(s, &t[i], &a, &b), lo += a, hi += b;
+    if (lo >= least && hi <= most) return true;
+    if (n == 1) return false;
+    Var v = solver_def(s, 0, NULL, 0, t, n);
+    Bound above = {v, solver_clamp(most + 1), INT32_MAX}, below = {v, INT32_MIN, solver_clamp(least - 1)};
+    return (hi <= most || prove_side(s, above, 1)) && (lo >= least || prove_side(s, below, -1));
+}
+
+/* Gates of different groups are never on together: v is its affine part and the sum of one group, or of none. True when so it lies between lo and hi. */
+static bool one_group_at_a_time(Solver *s, Var v, int32_t lo, int32_t hi)
+{
+    const VarInfo x = s->v.data[v];
+    int64_t least = x.k, most = x.k;
+    lin_bounds(s, x.lin, x.nlin, &least, &most);
+    if (least < lo || most > hi) return false;
+    Guard *g = guards_of(s, &x);
+    uint32_t *group = xrealloc(NULL, (x.ntable + 1) * sizeof *group);
+    Table *part = xrealloc(NULL, (x.ntable + 1) * sizeof *part);
+    bool ok = g && groups_of(s, g, x.ntable, group) > 1;
+    for (uint32_t i = 0; ok && i < x.ntable; i++) {
+        uint32_t n = 0;
+        for (uint32_t k = i; group[i] == i && k < x.ntable; k++)
+            if (group[k] == i) part[n++] = x.table[k];
+        ok = group_within(s, part, n, lo - least, hi - most);
+    }
+    free(g), free(group), free(part);
+    return ok;
+}
+
 /* Facts about the gates that were on together where a search ended. */
 static bool learn(Solver *s, Effort e)
 {
@@ -247,8 +299,10 @@ bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi)
     if (sample_shows(s, &outside[0], 1) || sample_shows(s, &outside[1], 1)) return false;
     if (x.kind == VAR_DEF && one_at_a_time(s, v, &least, &most)) solver_limit(s, v, solver_clamp(least), solver_clamp(most));
     const VarInfo y = s->v.data[v];
-    if (y.hi > hi && !prove_side(s, (Bound){v, hi + 1, y.hi}, 1)) return false;
-    if (y.lo < lo && !prove_side(s, (Bound){v, y.lo, lo - 1}, -1)) return false;
+    bool open = y.lo < lo || y.hi > hi;
+    if (open && x.kind == VAR_DEF && one_group_at_a_time(s, v, lo, hi)) open = false;
+    if (open && y.hi > hi && !prove_side(s, (Bound){v, hi + 1, y.hi}, 1)) return false;
+    if (open && y.lo < lo && !prove_side(s, (Bound){v, y.lo, lo - 1}, -1)) return false;
     solver_limit(s, v, lo, hi);
     return true;
 }

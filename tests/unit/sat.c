@@ -180,10 +180,41 @@ static void definitions(void)
     pool_free(pool);
 }
 
+/* What solver_prove calls the range of a sum of gates, with conditions that exclude each other and such that do not. */
+static void ranges(void)
+{
+    Pool *pool = pool_new();
+    World w = {.s = solver_new(pool), .cases = 1u << FREE};
+    Table t[8];
+    uint32_t n = 3 + below(6);
+    for (int i = 0; i < FREE; i++) w.v[w.n++] = solver_free_var(w.s, 0, 1);
+    for (uint32_t i = 0; i < n; i++) { /* the first two bits make groups, nearly always */
+        VarTerm g[4] = {{w.v[0], below(2) ? 1 : -1}, {w.v[1], below(2) ? 1 : -1}, {w.v[2 + below(2)], below(2) ? 1 : -1}, {w.v[4 + below(2)], below(2) ? 1 : -1}};
+        uint32_t first = below(8) == 0;
+        t[i] = (Table){.s = NO_VAR, .g = solver_lin(w.s, g + first, 2 + below(3 - first)), .m = NO_VAR, .n = 1, .t = solver_table(w.s, 1)};
+        t[i].gtop = solver_var(w.s, t[i].g)->hi, t[i].t[0] = below(3) ? 1 : -1;
+    }
+    Var v = solver_def(w.s, between(-1, 1), NULL, 0, t, n);
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (uint32_t c = 0; c < w.cases; c++) {
+        int64_t *at = evaluate(&w, v + 1, c);
+        least = at[v] < least ? at[v] : least, most = at[v] > most ? at[v] : most;
+        free(at);
+    }
+    int32_t lo = (int32_t)least + between(-1, 1), hi = (int32_t)most + between(-1, 1);
+    bool holds = lo <= least && hi >= most, shown = solver_prove(w.s, v, lo, hi);
+    CHECK(holds || !shown, "ranges: [%d, %d] is called the range of [%d, %d]", lo, hi, (int)least, (int)most);
+    CHECK(solver_var(w.s, v)->lo <= least && solver_var(w.s, v)->hi >= most, "ranges: a value was taken away");
+    missed += holds && !shown, denied += shown;
+    solver_free(w.s);
+    pool_free(pool);
+}
+
 int main(void)
 {
     for (int i = 0; i < 400; i++) inequalities();
     for (int i = 0; i < 400; i++) definitions();
+    for (int i = 0; i < 2000; i++) ranges();
     CHECK(missed * 50 < denied, "%d impossible questions are not shown so, %d are", missed, denied);
     if (failures) fprintf(stderr, "%d failures\n", failures);
     return failures != 0;
