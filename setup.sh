@@ -103,7 +103,7 @@ do_test() {
     compile build-asan -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g" -DTAPEOUT_SANITIZE=ON -DTAPEOUT_CUDA=OFF
     local sanitized=0
     # What a compilation builds lives until the process ends: leaks are no findings here (the fuzzers look for the runtime's).
-    BUILD=build-asan ASAN_OPTIONS=detect_leaks=0 tests/run.sh --level unit --level text --level command --level machine | sed 's/^/sanitized build: /' ||
+    SANITIZED=1 BUILD=build-asan ASAN_OPTIONS=detect_leaks=0 tests/run.sh --level unit --level text --level command --level machine | sed 's/^/sanitized build: /' ||
         { sanitized=1; say "the sanitized run above failed"; }
     do_fuzz
     tests/run.sh || exit 1

@@ -29,6 +29,7 @@ prove() { # SOURCE TARGET DTYPE
 for source in tests/machines/*.ckt backend/conform.ckt "$tmp/wide.ckt"; do
     for shape in native:f32 native:bf16 native64:f32 native64:bf16 qwen3.5-0.8b:bf16 qwen3.5-4b:bf16 qwen3.5-4b:f32; do prove "$source" "${shape%:*}" "${shape#*:}"; done
 done
+[ -z "${SANITIZED:-}" ] || exit $failed # the CPUs' proofs are minutes of the same code
 for source in cpu-spec/rv32i.ckt cpu-spec/rv32im.ckt; do
     for shape in native:f32 native64:bf16 qwen3.5-4b:bf16 qwen3.5-4b:f32; do prove "$source" "${shape%:*}" "${shape#*:}"; done
 done
