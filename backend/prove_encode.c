@@ -160,7 +160,8 @@ static Poly finish(Encoder *e, Draft *d)
     double sum = 0;
     for (uint32_t i = 0; i < p.n; i++) sum += abs(d->t.data[i].c);
     if (d->too_large || p.n > MAX_TERMS || sum >= 0x1p29) p.state = TOO_LARGE;
-    else p.t = memcpy(pool_array(e->s->pool, p.n + 1, sizeof *p.t), d->t.data ? d->t.data : p.t, p.n * sizeof *p.t);
+    else p.t = pool_array(e->s->pool, p.n + 1, sizeof *p.t);
+    if (p.t && p.n) memcpy(p.t, d->t.data, p.n * sizeof *p.t);
     free(d->t.data);
     return p;
 }

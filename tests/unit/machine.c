@@ -148,9 +148,10 @@ int main(void)
 {
     for (int bf16 = 0; bf16 < 2; bf16++) {
         const BackendOptions plain = {0}, full = {.full_dense = true, .full_head = true};
-        for (const Backend *const *b = backends; *b; b++) {
-            test_counter(*b, bf16, &plain);
-            test_ram(*b, bf16, &plain);
+        const Backend *const any[] = {&sparse_backend, &dense_backend}; /* those that every build has; unit/gpu runs the others */
+        for (int b = 0; b < 2; b++) {
+            test_counter(any[b], bf16, &plain);
+            test_ram(any[b], bf16, &plain);
         }
         test_counter(&dense_backend, bf16, &full);
         test_ram(&dense_backend, bf16, &full);
