@@ -2,8 +2,6 @@
  * its address, data and enable below the element's home layer. A home is raised to make a write direct when that adds no depth. */
 #include "modes.h"
 #include <string.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { COUNT_BITS = 6 }; /* 4 * 2^6 - 1 <= 256: the count's steps are exact in bf16 (gates of 4n - 4t + 3) */
 enum { LATE_ROUNDS = 4 };
@@ -482,8 +480,6 @@ Modes modes_choose(Circuit *c, const Target *target, bool bf16, unsigned payload
     Ref *roots = step_roots(c, &nroots);
     modes_build(&m, roots, nroots);
     m.depth = step_depth(&m);
-    if (getenv("DBGX")) for (uint32_t i = 0; i < c->writes.n; i++) { const Write *w = &c->writes.data[i]; fprintf(stderr, "%s t %d en %d idx %d data %d\n", c->states.data[w->state].name, write_time(&m, w), ref_label(&m, w->en), ref_label(&m, w->index), ref_label(&m, w->data)); }
-    if (getenv("DBGX")) for (uint32_t i = 0; i < c->emits.n; i++) fprintf(stderr, "emit %s %d\n", c->emits.data[i].name, ref_label(&m, c->emits.data[i].en));
     static const StateKind order[] = {ST_MEM, ST_FILE, ST_REG};
     for (unsigned k = 0; k < 3; k++)
         for (uint32_t s = 0; s < c->states.n; s++)
