@@ -126,7 +126,7 @@ static void host_input(void *ctx, Machine *mc, uint32_t token)
     c->answered = true;
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
-        if (x->role == ROLE_INPUT && token - x->base < 1u << x->width) sim_set(c->sim, (uint32_t)(-2 - x->field), 0, token - x->base);
+        if (x->role == ROLE_INPUT && token - x->base < 1u << x->width) sim_set(c->sim, kind_host_state(x), 0, token - x->base);
     }
 }
 

@@ -16,8 +16,7 @@ typedef struct {
 static void give_input(Host *h, uint32_t state)
 {
     fflush(stdout);
-    int byte = getchar();
-    sim_set(h->sim, state, 0, byte == EOF ? 0 : 0x100u | (uint32_t)byte);
+    sim_set(h->sim, state, 0, input_value(getchar()));
 }
 
 static void give_first_input(Host *h)

@@ -12,7 +12,7 @@ typedef struct {
     uint64_t max_steps, steps;
     const Model *m;
     const ChipKind *input; /* NULL: it takes none */
-    uint32_t input_state;
+    const Kind *input_kind; /* the same in the protocol */
     Build build;
     Sim *sim;
     Tokens said, made; /* of a step; what is to be handed over */
@@ -30,10 +30,9 @@ typedef struct {
 /* ---- the maker's side ---- */
 static void host_input(Teller *t)
 {
-    int byte = getc(stdin);
-    uint32_t value = (byte == EOF ? 0 : 0x100u | (uint32_t)byte) & ((1u << t->input->width) - 1);
-    sim_set(t->sim, t->input_state, 0, value);
-    vec_push(&t->made, t->input->base + value);
+    uint32_t token = input_token(t->input, getc(stdin));
+    sim_set(t->sim, kind_host_state(t->input_kind), 0, token - t->input->base);
+    vec_push(&t->made, token);
 }
 
 static bool takes(const Teller *t)
@@ -111,22 +110,13 @@ static int next(void *ctx, uint32_t *token)
     return 1;
 }
 
-static void find_input(Teller *t)
-{
-    const Protocol *p = t->build.protocol;
-    for (uint32_t k = 0; k < p->kinds.n; k++)
-        if (p->kinds.data[k].role == ROLE_INPUT) {
-            t->input = &t->m->kind[k];
-            t->input_state = (uint32_t)(-2 - p->kinds.data[k].field);
-        }
-}
-
 static bool begin(void *ctx, const Model *m, const Image *image, char **err)
 {
     Teller *t = ctx;
     t->m = m;
     if (!chip_netlist(m, image, &t->build, &t->sim, err)) return false;
-    find_input(t);
+    t->input_kind = protocol_kind(t->build.protocol, ROLE_INPUT);
+    if (t->input_kind) t->input = &m->kind[t->input_kind - t->build.protocol->kinds.data];
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->turn, NULL);
     if (pthread_create(&t->thread, NULL, work, t)) return fail(err, "no thread can be started");

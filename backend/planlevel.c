@@ -29,15 +29,6 @@ typedef PlanLevel Level;
 
 static const Circuit *circuit_of(const Level *l) { return l->build.modes->c; }
 
-static const Kind *kind_of_role(const Protocol *p, Role role)
-{
-    for (uint32_t k = 0; k < p->kinds.n; k++)
-        if (p->kinds.data[k].role == role) return &p->kinds.data[k];
-    return NULL;
-}
-
-static uint32_t host_state(const Kind *k) { return (uint32_t)(-2 - k->field); }
-
 /* ---- the plan's state against the interpreter's ---- */
 
 static void compare_state(Level *l, uint32_t s)
@@ -71,7 +62,7 @@ static void start_plan(Level *l)
     plansim_clear(l->plan);
     for (uint32_t s = 0; s < c->states.n; s++)
         for (uint32_t r = 0; r < c->states.data[s].rows; r++) plansim_set(l->plan, s, r, sim_get(l->sim, s, r));
-    l->next = kind_of_role(p, ROLE_START)->base;
+    l->next = protocol_kind(p, ROLE_START)->base;
     l->running = true;
     l->counted = false;
     l->input = l->host; /* which the start waits for */
@@ -97,7 +88,7 @@ static uint64_t level_get(void *ctx, uint32_t state, uint32_t row) { return sim_
 static void level_set(void *ctx, uint32_t state, uint32_t row, uint64_t value)
 {
     Level *l = ctx;
-    if (l->host && state == host_state(l->host)) l->input = true;
+    if (l->host && state == kind_host_state(l->host)) l->input = true;
     else compare(l);
     sim_set(l->sim, state, row, value);
 }
@@ -110,7 +101,7 @@ static uint32_t level_step(void *ctx, const Event **events, bool *retired)
     if (follows && !l->running) start_plan(l);
     if (follows && l->input) {
         plansim_step(l->plan, l->next);
-        l->next = l->host->base + (uint32_t)sim_get(l->sim, host_state(l->host), 0);
+        l->next = l->host->base + (uint32_t)sim_get(l->sim, kind_host_state(l->host), 0);
     }
     l->input = false;
     uint32_t n = sim_eval(l->sim, events, retired);
@@ -137,7 +128,7 @@ const char *test_run_plan(PlanLevel *l, const TestCase *t, Span *where)
 {
     const Protocol *p = l->build.protocol;
     TestLevel level = { l, level_get, level_set, level_step };
-    *l = (PlanLevel){ .build = l->build, .plan = l->plan, .sim = sim_new(l->build.modes->c, NULL), .host = kind_of_role(p, ROLE_INPUT) };
+    *l = (PlanLevel){ .build = l->build, .plan = l->plan, .sim = sim_new(l->build.modes->c, NULL), .host = protocol_kind(p, ROLE_INPUT) };
     encode_watch(p, l->sim);
     const char *bad = test_run(t, circuit_of(l), &level, where);
     if (!bad) compare(l);

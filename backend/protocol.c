@@ -548,6 +548,13 @@ uint32_t protocol_channel(Protocol *p, const char *name, bool (*is)(const Protoc
     return vec_push(&p->tok, t);
 }
 
+const Kind *protocol_kind(const Protocol *p, Role role)
+{
+    for (uint32_t k = 0; k < p->kinds.n; k++)
+        if (p->kinds.data[k].role == role) return &p->kinds.data[k];
+    return NULL;
+}
+
 bool protocol_has(const Protocol *p, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b)
 {
     for (uint32_t k = 0; k < p->kinds.n; k++)

@@ -30,6 +30,10 @@ typedef struct Protocol {
 
 /* Fields, kinds and conditions. Adds ops to m->c; m must be decided (modes_choose). */
 Protocol *protocol_derive(Modes *m, const BuildOptions *o);
+/* The first kind of the role, or NULL. */
+const Kind *protocol_kind(const Protocol *p, Role role);
+/* The state that an input kind's tokens set. */
+static inline uint32_t kind_host_state(const Kind *k) { return (uint32_t)(-2 - k->field); }
 /* Is the short form only for the end of a step? */
 bool at_end_only(const Field *f, unsigned form);
 /* The token channel that is 1 for the kinds that `is` accepts; channels of one name are one. */

@@ -165,8 +165,7 @@ static void feed_inputs(Worker *w, const uint64_t *dropped)
             Lane *l = &w->lane[lane];
             const BatchJob *j = &w->b->job[l->job];
             l->dropped++;
-            uint32_t value = l->fed < j->ninput ? 0x100u | j->input[l->fed++] : 0; /* as machine.c take_input */
-            slice_put(w->s, lane, w->b->input->base + (value & (uint32_t)mask64(w->b->input->width)));
+            slice_put(w->s, lane, input_token(w->b->input, l->fed < j->ninput ? j->input[l->fed++] : EOF));
         }
 }
 

@@ -167,7 +167,7 @@ static void take_input(Loop *l, uint32_t token)
     if (l->o->out) fflush(l->o->out);
     int byte = l->o->in ? getc(l->o->in) : EOF;
     machine_feed(l->mc, token);
-    l->next = in->base + ((byte == EOF ? 0 : 0x100u | (uint32_t)byte) & (uint32_t)mask64(in->width));
+    l->next = input_token(in, byte);
     trace(l, in, l->next);
     if (l->o->check && l->o->check->input) l->o->check->input(l->o->check->ctx, l->mc, l->next);
 }

@@ -96,6 +96,9 @@ typedef struct {
     bool last, retire;
     const char *message; /* faults, else NULL */
 } ChipKind;
+/* What the host's answer says: a byte, or the end of the input (EOF). */
+static inline uint32_t input_value(int byte) { return byte == EOF ? 0 : 0x100u | (uint32_t)byte; }
+static inline uint32_t input_token(const ChipKind *input, int byte) { return input->base + (input_value(byte) & (uint32_t)mask64(input->width)); }
 
 /* Where the rows [row0, row0 + nrows) of one copy of a state element live: chip.md, "A piece". */
 typedef struct {

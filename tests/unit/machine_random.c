@@ -262,8 +262,7 @@ static void test_seed(uint64_t seed, bool show)
     if (show) build_report(&b.build, stdout);
     fflush(stdout); /* a `die` would lose it */
     totals->chips++, totals->layers += b.build.plan->layers;
-    for (uint32_t k = 0; k < b.build.protocol->kinds.n; k++)
-        if (b.build.protocol->kinds.data[k].role == ROLE_INPUT) b.host = &b.build.protocol->kinds.data[k];
+    b.host = protocol_kind(b.build.protocol, ROLE_INPUT);
     b.model = through_a_file(b.build.chip);
     Proof proof = {0};
     bool proved = prove_run(b.model, NULL, NULL, &proof);
