@@ -36,32 +36,33 @@ static GpuItem make_item(const Cells *c, uint32_t bundle, uint64_t mask, const u
     return (GpuItem){key, rows[bundle], b->base, b->bytes, {(uint32_t)mask, (uint32_t)(mask >> 32)}, 0, 0};
 }
 
-static uint32_t *add_writes(GpuImage *g, const Cells *c, uint32_t lists, const uint32_t *rows, uint32_t keys)
+static GpuItem write_item(GpuImage *g, const Cells *c, uint32_t e, const uint32_t *rows, uint32_t keys)
 {
-    uint32_t *first = xrealloc(NULL, (lists + 1) * sizeof *first);
-    for (uint32_t i = 0; i < lists; i++) {
-        first[i] = c->write_start[i] == c->write_start[i + 1] ? GPU_NONE : g->item.n;
-        for (uint32_t e = c->write_start[i]; e < c->write_start[i + 1]; e++) {
-            const CellWrite *w = &c->write_list[e];
-            GpuItem x = make_item(c, w->bundle, w->mask, rows, keys + c->bundle[w->bundle].key);
-            x.at = add_slots(g, c->in, w->value);
-            x.last = e + 1 == c->write_start[i + 1];
-            vec_push(&g->item, x);
-        }
-    }
-    return first;
+    const CellWrite *w = &c->write_list[e];
+    GpuItem x = make_item(c, w->bundle, w->mask, rows, keys + c->bundle[w->bundle].key);
+    x.at = add_slots(g, c->in, w->value);
+    return x;
 }
 
-static uint32_t *add_reads(GpuImage *g, const Cells *c, uint32_t lists, const uint32_t *rows, uint32_t keys)
+static GpuItem read_item(GpuImage *g, const Cells *c, uint32_t e, const uint32_t *rows, uint32_t keys)
+{
+    const CellRead *r = &c->read_list[e];
+    GpuItem x = make_item(c, r->bundle, r->mask, rows, keys + c->bundle[r->bundle].query);
+    (void)g;
+    x.at = (uint32_t)r->out.word << 8 | r->out.shift;
+    return x;
+}
+
+/* Of each list, entries start[i] to start[i + 1], the first item's number, or GPU_NONE. */
+static uint32_t *add_items(GpuImage *g, const Cells *c, const uint32_t *start, uint32_t lists, GpuItem (*item)(GpuImage *, const Cells *, uint32_t, const uint32_t *, uint32_t),
+                           const uint32_t *rows, uint32_t keys)
 {
     uint32_t *first = xrealloc(NULL, (lists + 1) * sizeof *first);
     for (uint32_t i = 0; i < lists; i++) {
-        first[i] = c->read_start[i] == c->read_start[i + 1] ? GPU_NONE : g->item.n;
-        for (uint32_t e = c->read_start[i]; e < c->read_start[i + 1]; e++) {
-            const CellRead *r = &c->read_list[e];
-            GpuItem x = make_item(c, r->bundle, r->mask, rows, keys + c->bundle[r->bundle].query);
-            x.at = (uint32_t)r->out.word << 8 | r->out.shift;
-            x.last = e + 1 == c->read_start[i + 1];
+        first[i] = start[i] == start[i + 1] ? GPU_NONE : g->item.n;
+        for (uint32_t e = start[i]; e < start[i + 1]; e++) {
+            GpuItem x = item(g, c, e, rows, keys);
+            x.last = e + 1 == start[i + 1];
             vec_push(&g->item, x);
         }
     }
@@ -98,7 +99,8 @@ static uint32_t add_cells(GpuImage *g, const SliceDelta *d)
     GpuCells out = {0};
     uint32_t *rows = add_rows(g, c, d->g->dk), keys = g->select.n;
     for (uint32_t i = 0; i < c->nkey; i++) add_select(g, c, &c->key[i], NULL);
-    uint32_t *writes = add_writes(g, c, d->b.n + d->counting.n, rows, keys), *reads = add_reads(g, c, d->z.n, rows, keys);
+    uint32_t *writes = add_items(g, c, c->write_start, d->b.n + d->counting.n, write_item, rows, keys);
+    uint32_t *reads = add_items(g, c, c->read_start, d->z.n, read_item, rows, keys);
     out.write = g->select.n, out.nwrite = c->nwrite;
     for (uint32_t i = 0; i < c->nwrite; i++) add_select(g, c, &c->write[i], writes);
     out.read = g->select.n, out.nread = c->nread;
