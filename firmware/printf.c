@@ -1,17 +1,6 @@
-/* printf.c: the C library's printf on our UART. picolibc wants a `stdout` that knows how to put a character. */
-#include "io.h"
+/* printf.c: the C library's printf on our UART (stdio.c), in all its formats. */
 #include <stdint.h>
 #include <stdio.h>
-
-static int uart_put(char c, FILE *file)
-{
-    (void)file;
-    put_char(c);
-    return (unsigned char)c;
-}
-
-static FILE uart = FDEV_SETUP_STREAM(uart_put, NULL, NULL, _FDEV_SETUP_WRITE);
-FILE *const stdout = &uart;
 
 int main(void)
 {
