@@ -221,13 +221,10 @@ Lin lin_add(Lin a, Lin b, int32_t cb); /* a + cb * b */
 Lin lin_lit(Lit l);
 void lin_range(const Net *net, Lin a, int64_t *lo, int64_t *hi);
 Expr expr_lin(Lin l);
-Expr expr_scale(Expr e, double k);
 Expr expr_add(const Net *net, Expr a, Expr b, double cb);
 /* False when the product is no sum of units, or has more than `limit` terms. */
 bool expr_mul(const Net *net, Expr a, Expr b, unsigned limit, Expr *out);
 Expr expr_not(Expr a); /* 1 - a */
-/* Is e a literal? */
-bool expr_is_lit(const Net *net, Expr e, Lit *out);
 Term term_core(Lin core, int32_t cmax, double coef);
 /* The final L and its maximum, for the plan. */
 Lin term_gate(Term t, int32_t *lmax);
@@ -238,7 +235,6 @@ Lit g_and(Net *n, Lit a, Lit b);
 Lit g_or(Net *n, Lit a, Lit b);
 Lit g_xor(Net *n, Lit a, Lit b);
 Lit g_mux(Net *n, Lit c, Lit a, Lit b);
-Lit g_andn(Net *n, const Lit *l, unsigned k);
 Lit g_psum(Net *n, const Lit *cv, unsigned pairs); /* exclusive conditions and values, alternating */
 Node g_expr(Net *n, Expr e, int32_t lo, int32_t hi, Span span);
 Node g_input(Net *n, NodeKind kind, uint32_t port, uint32_t bit, int32_t lo, int32_t hi);

@@ -189,19 +189,9 @@ Expr expr_add(const Net *net, Expr a, Expr b, double cb)
     return canonical(lin_add(a.lin, b.lin, (int32_t)cb), t, a.n + b.n);
 }
 
-Expr expr_scale(Expr e, double k)
-{
-    return expr_add(NULL, expr_lin(lin_const(0)), e, k);
-}
-
 Expr expr_not(Expr a)
 {
     return expr_add(NULL, expr_lin(lin_const(1)), a, -1);
-}
-
-bool expr_is_lit(const Net *net, Expr e, Lit *out)
-{
-    return e.n == 0 && lin_is_lit(net, e.lin, out);
 }
 
 /* A growing product. */

@@ -209,13 +209,6 @@ Lit g_mux(Net *n, Lit c, Lit a, Lit b)
     return gate(n, N_MUX, (Lit[]){c, a, b}, 3) * 2;
 }
 
-Lit g_andn(Net *n, const Lit *l, unsigned k)
-{
-    Lit r = LIT1;
-    for (unsigned i = 0; i < k; i++) r = g_and(n, r, l[i]);
-    return r;
-}
-
 Lit g_psum(Net *n, const Lit *cv, unsigned pairs)
 {
     Lit *a = xalloc((2 * pairs + 1) * sizeof *a);

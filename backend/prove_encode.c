@@ -44,7 +44,6 @@ void encoder_free(Encoder *e)
     free(e->poly.data), free(e->named);
 }
 
-uint64_t encoder_conflicts(const Encoder *e) { return sat_conflicts(e->sat); }
 
 /* ---- named literals ---- */
 static Named *find(const Encoder *e, uint64_t a, uint64_t b)

@@ -7,7 +7,7 @@
 #include "prove_solver.h"
 #include <stdlib.h>
 
-enum { VAIN = 10000, PEELS = 16, MAX_LITERALS = 64, MAX_FACTS = 500 };
+enum { VAIN = 10000, MAX_LITERALS = 64, MAX_FACTS = 500 };
 
 typedef struct {
     Var v;
@@ -305,20 +305,6 @@ bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi)
     if (open && y.lo < lo && !prove_side(s, (Bound){v, y.lo, lo - 1}, -1)) return false;
     solver_limit(s, v, lo, hi);
     return true;
-}
-
-void solver_peel(Solver *s, Var v)
-{
-    for (int i = 0; i < PEELS && s->v.data[v].lo < s->v.data[v].hi; i++) {
-        int32_t hi = s->v.data[v].hi;
-        if (!solver_impossible(s, &(Bound){v, hi, hi}, 1)) break;
-        solver_limit(s, v, INT32_MIN, hi - 1);
-    }
-    for (int i = 0; i < PEELS && s->v.data[v].lo < s->v.data[v].hi; i++) {
-        int32_t lo = s->v.data[v].lo;
-        if (!solver_impossible(s, &(Bound){v, lo, lo}, 1)) break;
-        solver_limit(s, v, lo + 1, INT32_MAX);
-    }
 }
 
 bool solver_fixed(Solver *s, Bound given, Var v, int32_t *value)

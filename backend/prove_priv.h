@@ -80,8 +80,6 @@ void solver_sampled(const Solver *s, Var v, int32_t *lo, int32_t *hi);
 bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi);
 /* Whether two bits are never both 1; remembered. */
 bool solver_exclusive(Solver *s, Var x, Var y);
-/* Narrows v's range from both ends while that is quickly shown. */
-void solver_peel(Solver *s, Var v);
 /* Whether no reachable pass has lo <= v <= hi for all of the list at once (sound, not complete). */
 typedef struct {
     Var v;

@@ -65,7 +65,6 @@ struct Sat {
     VEC(SatLit) learnt, why;
     uint32_t head;      /* trail literals that were propagated */
     double step;
-    uint64_t conflicts;
 };
 
 Sat *sat_new(void)
@@ -83,7 +82,6 @@ void sat_free(Sat *s)
     for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
-uint64_t sat_conflicts(const Sat *s) { return s->conflicts; }
 
 SatLit sat_bit(Sat *s)
 {
@@ -494,7 +492,7 @@ static SatAnswer search(Sat *s, const SatLit *l, uint32_t n, uint32_t budget)
     Reason conflict;
     for (uint32_t met = 0;;) {
         if (!propagate(s, &conflict)) {
-            s->conflicts++, met++;
+            met++;
             if (!level(s)) return SAT_NO;
             uint32_t back = analyse(s, conflict);
             cancel(s, back);

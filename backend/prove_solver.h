@@ -154,7 +154,6 @@ Encoder *encoder_new(Solver *s);
 void encoder_free(Encoder *e);
 /* No pass has all the bounds: by search over bits, within a budget. */
 bool encoder_impossible(Encoder *e, const Bound *b, uint32_t n);
-uint64_t encoder_conflicts(const Encoder *e);
 
 /* ---- prove_search.c ---- */
 /* One search with the definitions of the nearest `depth` levels; true: impossible. */

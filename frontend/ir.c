@@ -172,7 +172,6 @@ Ref ir_and(Circuit *c, Ref a, Ref b) { return build2(c, OP_AND, op_at(c, a)->wid
 Ref ir_or(Circuit *c, Ref a, Ref b) { return build2(c, OP_OR, op_at(c, a)->width, a, b); }
 Ref ir_xor(Circuit *c, Ref a, Ref b) { return build2(c, OP_XOR, op_at(c, a)->width, a, b); }
 Ref ir_add(Circuit *c, Ref a, Ref b) { return build2(c, OP_ADD, op_at(c, a)->width, a, b); }
-Ref ir_sub(Circuit *c, Ref a, Ref b) { return build2(c, OP_SUB, op_at(c, a)->width, a, b); }
 Ref ir_eq(Circuit *c, Ref a, Ref b) { return build2(c, OP_EQ, 1, a, b); }
 
 Ref ir_mux(Circuit *c, Ref cond, Ref a, Ref b)

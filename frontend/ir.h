@@ -99,7 +99,6 @@ Ref ir_and(Circuit *c, Ref a, Ref b);
 Ref ir_or(Circuit *c, Ref a, Ref b);
 Ref ir_xor(Circuit *c, Ref a, Ref b);
 Ref ir_add(Circuit *c, Ref a, Ref b);
-Ref ir_sub(Circuit *c, Ref a, Ref b);
 Ref ir_eq(Circuit *c, Ref a, Ref b);
 Ref ir_mux(Circuit *c, Ref cond, Ref a, Ref b);
 Ref ir_slice(Circuit *c, Ref a, unsigned lo, unsigned width);

@@ -61,8 +61,6 @@ void trace_close(TraceFile *t)
     free(t);
 }
 
-uint64_t trace_line(const TraceFile *t) { return t->line; }
-
 static int next_char(TraceFile *t)
 {
     if (t->at == t->have) {

@@ -9,7 +9,6 @@ typedef struct TraceFile TraceFile;
 TraceFile *trace_open(const Model *m, const char *path, char **err);
 /* The next token: 1; 0 at the end; -1 and *err when the line is none. `fed`: where the host feeds an input (whose kind may share its name). */
 int trace_next(TraceFile *t, bool fed, uint32_t *token, char **err);
-uint64_t trace_line(const TraceFile *t); /* of the last token, from 1 */
 void trace_close(TraceFile *t);
 
 /* ---- follow.c ---- */
