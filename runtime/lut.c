@@ -323,8 +323,11 @@ static void adapt(Luts *t, const uint64_t *changed)
     bool wide = false;
     note_kinds(t);
     for (uint32_t i = 0; i < t->n; i++) wide |= has_any(t, &t->lut[i], changed) && bits_of(t, t->lut[i].set, NULL) > TOO_WIDE;
-    if (wide) gather_classes(t);
-    for (uint32_t i = 0; i < t->n && !wide; i++)
+    if (wide) {
+        gather_classes(t);
+        return;
+    }
+    for (uint32_t i = 0; i < t->n; i++)
         if (has_any(t, &t->lut[i], changed)) make_key(t, i);
     place_segments(t);
 }
