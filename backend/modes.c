@@ -57,6 +57,7 @@ static void choose_counts(Modes *m, bool bf16)
     for (uint32_t s = 0; s < c->states.n; s++) {
         const Write *w = write_of(c, s);
         const State *st = &c->states.data[s];
+        if ((int)s == m->tail) continue;
         unsigned lo = 64, most = bf16 ? COUNT_BITS - 1 : COUNT_BITS;
         uint64_t v;
         if (st->kind != ST_REG || !w || st->hidden || w->lanes || st->lane < st->width) continue;
@@ -95,17 +96,16 @@ static void choose_tail(Modes *m)
 
 static void choose_silent(Modes *m, bool bf16)
 {
+    bool counts = false;
+    m->tail = -1;
     choose_counts(m, bf16);
     choose_tail(m);
-    if (m->tail_adv) return;
-    for (uint32_t s = 0; s < m->c->states.n; s++) { /* the tail's own count is cheaper than a second one */
-        if (m->mode[s] != MODE_COUNT) continue;
-        if (m->tail >= 0) m->mode[m->tail] = MODE_FED;
-        for (uint32_t i = 0; i < m->c->states.n; i++)
-            if (m->mode[i] == MODE_COUNT) m->mode[i] = MODE_FED, m->count_bits[i] = 0;
-        choose_tail(m);
-        return;
-    }
+    for (uint32_t s = 0; s < m->c->states.n; s++) counts |= m->mode[s] == MODE_COUNT;
+    if (m->tail_adv || !counts) return;
+    for (uint32_t s = 0; s < m->c->states.n; s++) /* the tail's own count is cheaper than another one: one of them is the tail, the others stay */
+        if (m->mode[s] == MODE_COUNT || (int)s == m->tail) m->mode[s] = MODE_FED, m->count_bits[s] = 0;
+    choose_tail(m);
+    choose_counts(m, bf16);
 }
 
 /* ---- room for ports ---- */

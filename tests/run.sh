@@ -76,7 +76,7 @@ run_machine() { # SOURCE: its test blocks, then the chip by itself with FILE.in 
     run_into "$TAPEOUT" test "$1" || { say_failure "tapeout test" "$tmp/err" "$tmp/out"; return 1; }
     run_into "$TAPEOUT" build "$1" -o "$chip" || { say_failure "tapeout build" "$tmp/err"; return 1; }
     [ ! -f "${1%.*}.in" ] || in=${1%.*}.in
-    "$TAPEOUT" run "$chip" --check <"$in" >"$tmp/out" 2>"$tmp/err"
+    "$TAPEOUT" run "$chip" --check --stats <"$in" >"$tmp/out" 2>"$tmp/err"
     expect_run "${1%.*}.expect" $? && same "${1%.*}.out" "$tmp/out"
 }
 
