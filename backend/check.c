@@ -1,7 +1,6 @@
 /* check.c: the netlist interpreter beside a running chip. The netlist comes out of the chip file; protocol_derive finds the same protocol
  * that the chip was built with, and encode.c says each step in tokens. */
 #include "check.h"
-#include "encode.h"
 #include <inttypes.h>
 #include <jansson.h>
 #include <stdlib.h>
@@ -9,13 +8,11 @@
 typedef struct {
     Checker checker; /* first: what the runtime holds */
     Build build;
-    Sim *sim;
-    Tokens expected;
-    uint32_t at;     /* next token to compare */
+    StepEncoder step;
+    uint32_t at;     /* next of its tokens to compare */
     uint64_t steps;
-    bool pending, terminal; /* the evaluated step has not been committed; it ends the run */
-    bool retires, counted;  /* the evaluated step is no inner pass; the last committed one was none */
-    bool answered;          /* the host has spoken since: the step's last token has been fed */
+    bool pending;    /* the evaluated step has not been committed */
+    bool answered;   /* the host has spoken since: the step's last token has been fed */
 } Check;
 
 static bool chip_options(const Model *m, BuildOptions *o, char **err)
@@ -39,7 +36,7 @@ static bool same_kinds(const Model *m, const Protocol *p, char **err)
     return same || fail(err, "%s: its kinds of token are not those of this compiler's protocol; build it again to check it", m->path);
 }
 
-bool chip_netlist(const Model *m, const Image *image, Build *build, Sim **sim, char **err)
+bool chip_netlist(const Model *m, const Image *image, Build *build, StepEncoder *steps, char **err)
 {
     BuildOptions o = {0};
     const char *why = NULL;
@@ -50,15 +47,14 @@ bool chip_netlist(const Model *m, const Image *image, Build *build, Sim **sim, c
     *build = build_protocol(net, &o);
     if (build->error) return fail(err, "%s: %s", m->path, build->error);
     if (!same_kinds(m, build->protocol, err)) return false;
-    *sim = sim_new(build->modes->c, image);
-    encode_watch(build->protocol, *sim);
+    encode_begin(steps, build->protocol, sim_new(build->modes->c, image));
     return true;
 }
 
 static bool begin(void *ctx, const Model *m, const Image *image, char **err)
 {
     Check *c = ctx;
-    return chip_netlist(m, image, &c->build, &c->sim, err);
+    return chip_netlist(m, image, &c->build, &c->step, err);
 }
 
 /* The source line of what a token says: of its field's write or emit. */
@@ -88,8 +84,7 @@ static const char *token_text(const Check *c, uint32_t token)
 static void commit(Check *c)
 {
     if (!c->pending) return;
-    encode_commit(c->build.protocol, c->sim, c->terminal);
-    c->counted = c->retires;
+    encode_commit(&c->step, c->step.ended);
     c->pending = false;
 }
 
@@ -97,18 +92,15 @@ static int judge(void *ctx, Machine *mc, uint32_t token)
 {
     (void)mc;
     Check *c = ctx;
-    if (c->at == c->expected.n) {
+    if (c->at == c->step.said.n) {
         commit(c);
-        c->expected.n = c->at = 0;
-        if (c->counted) encode_carries(c->build.protocol, c->sim, &c->expected);
-        c->counted = false;
-        sim_eval(c->sim, NULL, &c->retires);
-        c->steps += c->retires;
-        c->terminal = encode_step(c->build.protocol, c->sim, &c->expected);
+        encode_step(&c->step);
+        c->at = 0;
+        c->steps += c->step.retired;
         c->pending = true;
         c->answered = false;
     }
-    uint32_t want = c->expected.data[c->at++];
+    uint32_t want = c->step.said.data[c->at++];
     if (want == token) return 0;
     Span at = token_place(c, want);
     c->checker.mismatches++;
@@ -126,7 +118,7 @@ static void host_input(void *ctx, Machine *mc, uint32_t token)
     c->answered = true;
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
-        if (x->role == ROLE_INPUT && token - x->base < 1u << x->width) sim_set(c->sim, kind_host_state(x), 0, token - x->base);
+        if (x->role == ROLE_INPUT && token - x->base < 1u << x->width) sim_set(c->step.sim, kind_host_state(x), 0, token - x->base);
     }
 }
 
@@ -135,10 +127,9 @@ static void host_input(void *ctx, Machine *mc, uint32_t token)
 static void settle(Check *c, Machine *mc)
 {
     commit(c);
-    if (c->terminal || c->answered || !c->expected.n || c->at != c->expected.n) return;
-    machine_feed(mc, c->expected.data[c->at - 1]);
-    sim_eval(c->sim, NULL, NULL);
-    encode_commit(c->build.protocol, c->sim, true);
+    if (c->step.ended || c->answered || !c->step.said.n || c->at != c->step.said.n) return;
+    machine_feed(mc, c->step.said.data[c->at - 1]);
+    encode_ahead(&c->step);
 }
 
 /* Everything that the machine holds, in every copy. */
@@ -150,7 +141,7 @@ static int end(void *ctx, Machine *mc)
     settle(c, mc);
     for (uint32_t s = 0; s < n->states.n; s++)
         for (uint32_t r = 0; m->state[s].ncopies && r < n->states.data[s].rows; r++) {
-            uint64_t v = 0, want = sim_get(c->sim, s, r);
+            uint64_t v = 0, want = sim_get(c->step.sim, s, r);
             char *err = NULL;
             bool hard = n->states.data[s].has_hard && n->states.data[s].hard_row == r;
             if (hard || (machine_get(mc, &m->state[s], r, &v, &err) && v == want)) continue;

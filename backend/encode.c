@@ -3,7 +3,7 @@
 #include "encode.h"
 #include <stdlib.h>
 
-void encode_watch(const Protocol *p, Sim *s)
+static void watch(const Protocol *p, Sim *s)
 {
     for (uint32_t f = 0; f < p->fields.n; f++) {
         sim_watch(s, p->fields.data[f].need);
@@ -77,7 +77,7 @@ static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more,
     }
 }
 
-void encode_carries(const Protocol *p, const Sim *s, Tokens *out)
+static void say_carries(const Protocol *p, const Sim *s, Tokens *out)
 {
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         if (!p->kinds.data[k].carry) continue;
@@ -88,7 +88,8 @@ void encode_carries(const Protocol *p, const Sim *s, Tokens *out)
     }
 }
 
-bool encode_step(const Protocol *p, const Sim *s, Tokens *out)
+/* True when the last token ends the run. */
+static bool say_step(const Protocol *p, const Sim *s, Tokens *out)
 {
     for (uint32_t f = 0; f < p->first_normal; f++)
         if (needed(p, s, f)) { /* a fault: nothing else is said */
@@ -110,11 +111,49 @@ bool encode_step(const Protocol *p, const Sim *s, Tokens *out)
     return false;
 }
 
-void encode_commit(const Protocol *p, Sim *s, bool direct_only)
+/* ---- what the callers see ---- */
+
+void encode_begin(StepEncoder *e, const Protocol *p, Sim *s)
 {
-    const Modes *m = p->m;
+    encode_free(e);
+    *e = (StepEncoder){.p = p, .sim = s};
+    watch(p, s);
+}
+
+void encode_restart(StepEncoder *e) { e->counted = false; }
+
+void encode_step(StepEncoder *e)
+{
+    e->said.n = 0;
+    if (e->counted) say_carries(e->p, e->sim, &e->said);
+    e->counted = false;
+    e->nevents = sim_eval(e->sim, &e->events, &e->retired);
+    e->ended = say_step(e->p, e->sim, &e->said);
+}
+
+static void commit(const StepEncoder *e, bool direct_only)
+{
+    const Modes *m = e->p->m;
     bool *skip = xrealloc(NULL, m->c->states.n + 1);
     for (uint32_t i = 0; i < m->c->states.n; i++) skip[i] = direct_only && m->mode[i] != MODE_DIRECT;
-    sim_commit(s, skip);
+    sim_commit(e->sim, skip);
     free(skip);
+}
+
+void encode_commit(StepEncoder *e, bool direct_only)
+{
+    commit(e, direct_only);
+    e->counted = e->retired;
+}
+
+void encode_ahead(StepEncoder *e)
+{
+    sim_eval(e->sim, NULL, NULL);
+    commit(e, true);
+}
+
+void encode_free(StepEncoder *e)
+{
+    free(e->said.data);
+    e->said = (Tokens){0};
 }

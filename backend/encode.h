@@ -4,14 +4,27 @@
 #include "protocol.h"
 
 typedef VEC(uint32_t) Tokens;
-/* Makes the interpreter keep every value that encoding needs. */
-void encode_watch(const Protocol *p, Sim *s);
-/* Appends what comes before the next step's tokens when the step before it, already committed, retired: the carries of silent counts that
- * have become full. Nothing comes before the first step. */
-void encode_carries(const Protocol *p, const Sim *s, Tokens *out);
-/* Appends the tokens of the step that s has just evaluated (sim_eval). True when the last one ends the run. */
-bool encode_step(const Protocol *p, const Sim *s, Tokens *out);
-/* The step's writes. What the machine does of them by the time that its last token is fed back is told by `direct_only`: of a step that ends
- * the run, and of the step after the last, only those that cost no token happen. */
-void encode_commit(const Protocol *p, Sim *s, bool direct_only);
+
+/* An interpreter whose steps are said. What holds of the step that encode_step evaluated last: */
+typedef struct {
+    const Protocol *p;
+    Sim *sim;            /* neither is owned */
+    Tokens said;         /* its tokens; owned (encode_free) */
+    const Event *events; /* valid until the next step */
+    uint32_t nevents;
+    bool retired, ended; /* it is no inner pass; its last token ends the run */
+    bool counted;        /* it has been committed, and the silent counts with it: for encode.c only */
+} StepEncoder;
+
+/* Begins before the first step, after which nothing has counted; the interpreter keeps from now on every value that encoding needs. */
+void encode_begin(StepEncoder *e, const Protocol *p, Sim *s);
+/* The next step is the first again: a machine starts from the interpreter's present state. */
+void encode_restart(StepEncoder *e);
+/* Evaluates a step (its writes are encode_commit's) and says it: first the carries of silent counts that the step before has made full. */
+void encode_step(StepEncoder *e);
+/* The step's writes; with `direct_only` those alone that cost no token: all that a machine does of a step that ends the run. */
+void encode_commit(StepEncoder *e, bool direct_only);
+/* Evaluates a step of which nothing is said and does its direct writes, as the pass does that reads the last token of the step before. */
+void encode_ahead(StepEncoder *e);
+void encode_free(StepEncoder *e);
 #endif

@@ -1,7 +1,6 @@
 /* netlist_trace.c: the token trace that a chip's own netlist makes, a step after the other, on a thread of its own: the chip is checked against it while
  * it comes into being (runtime/follow.c). That the chip, fed each token, says the next is that a run of its own would have made this trace. */
 #include "check.h"
-#include "encode.h"
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -14,14 +13,13 @@ typedef struct {
     const ChipKind *input; /* NULL: it takes none */
     const Kind *input_kind; /* the same in the protocol */
     Build build;
-    Sim *sim;
-    Tokens said, made; /* of a step; what is to be handed over */
+    StepEncoder step;
+    Tokens made; /* what is to be handed over */
     bool ended;
     /* handing over: `ready` is the reader's once it is set, the maker's when it is taken */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t turn;
-    bool counted; /* the last step advanced the counters */
     bool running, full, finished, quit;
     Tokens ready, reading;
     uint32_t at; /* in `reading` */
@@ -31,28 +29,24 @@ typedef struct {
 static void host_input(Teller *t)
 {
     uint32_t token = input_token(t->input, getc(stdin));
-    sim_set(t->sim, kind_host_state(t->input_kind), 0, token - t->input->base);
+    sim_set(t->step.sim, kind_host_state(t->input_kind), 0, token - t->input->base);
     vec_push(&t->made, token);
 }
 
 static bool takes(const Teller *t)
 {
-    for (uint32_t i = 0; t->input && i < t->said.n; i++)
-        if (model_kind(t->m, t->said.data[i])->role == CHIP_TAKE) return true;
+    for (uint32_t i = 0; t->input && i < t->step.said.n; i++)
+        if (model_kind(t->m, t->step.said.data[i])->role == CHIP_TAKE) return true;
     return false;
 }
 
 static void one_step(Teller *t)
 {
-    bool retired;
-    t->said.n = 0;
-    if (t->counted) encode_carries(t->build.protocol, t->sim, &t->said);
-    sim_eval(t->sim, NULL, &retired);
-    t->ended = encode_step(t->build.protocol, t->sim, &t->said);
-    for (uint32_t i = 0; i < t->said.n; i++) vec_push(&t->made, t->said.data[i]);
-    encode_commit(t->build.protocol, t->sim, t->ended);
-    t->counted = retired;
-    t->steps += retired;
+    encode_step(&t->step);
+    t->ended = t->step.ended;
+    for (uint32_t i = 0; i < t->step.said.n; i++) vec_push(&t->made, t->step.said.data[i]);
+    encode_commit(&t->step, t->ended);
+    t->steps += t->step.retired;
     if (!t->ended && takes(t)) host_input(t);
     t->ended |= t->max_steps && t->steps == t->max_steps;
 }
@@ -114,7 +108,7 @@ static bool begin(void *ctx, const Model *m, const Image *image, char **err)
 {
     Teller *t = ctx;
     t->m = m;
-    if (!chip_netlist(m, image, &t->build, &t->sim, err)) return false;
+    if (!chip_netlist(m, image, &t->build, &t->step, err)) return false;
     t->input_kind = protocol_kind(t->build.protocol, ROLE_INPUT);
     if (t->input_kind) t->input = &m->kind[t->input_kind - t->build.protocol->kinds.data];
     pthread_mutex_init(&t->lock, NULL);
@@ -135,8 +129,8 @@ static void end(void *ctx)
         pthread_mutex_destroy(&t->lock);
         pthread_cond_destroy(&t->turn);
     }
-    if (t->sim) sim_free(t->sim);
-    free(t->said.data);
+    if (t->step.sim) sim_free(t->step.sim);
+    encode_free(&t->step);
     free(t->made.data);
     free(t->ready.data);
     free(t->reading.data);

@@ -23,14 +23,13 @@ static Totals *totals;
 typedef struct {
     Build build;
     Model *model;
-    Sim *sim;
+    StepEncoder steps;
     PlanSim *plan;
     Machine *machine[2]; /* dense or NULL; sparse */
-    Tokens said;
     const Kind *host; /* the kind of host tokens, or NULL */
     unsigned start, step;
     uint32_t next;
-    bool ended, counted, answered; /* answered: the step's last token has been fed, the host's is next */
+    bool answered; /* the step's last token has been fed, the host's is next */
 } Bench;
 
 static const Circuit *circuit_of(const Bench *b) { return b->build.modes->c; }
@@ -111,8 +110,8 @@ static void set_all(Bench *b, bool random)
     for (uint32_t i = 0; i < c->states.n; i++)
         for (uint32_t r = 0; r < c->states.data[i].rows; r++) {
             bool kept = is_hard(&c->states.data[i], r) || c->states.data[i].kind == ST_HOST || state_is_rom(&c->states.data[i]);
-            uint64_t v = random && !kept ? random_value(c->states.data[i].width) : sim_get(b->sim, i, r);
-            sim_set(b->sim, i, r, v);
+            uint64_t v = random && !kept ? random_value(c->states.data[i].width) : sim_get(b->steps.sim, i, r);
+            sim_set(b->steps.sim, i, r, v);
             plansim_set(b->plan, i, r, v);
             for (int k = 0; k < 2; k++)
                 if (b->machine[k] && random && !kept) machine_set(b->machine[k], &b->model->state[i], r, v);
@@ -142,30 +141,25 @@ static void answer(Bench *b)
 {
     uint32_t byte = chance(80) ? 0x100 | below(256) : 0;
     feed(b);
-    sim_set(b->sim, (uint32_t)(-2 - b->host->field), 0, byte);
+    sim_set(b->steps.sim, (uint32_t)(-2 - b->host->field), 0, byte);
     b->next = b->host->base + byte;
     b->answered = true;
 }
 
-static bool takes(const Bench *b, const Event *e, uint32_t n)
+static bool takes(const StepEncoder *s)
 {
-    for (uint32_t i = 0; i < n; i++)
-        if (e[i].role == EMIT_TAKE) return !b->ended;
+    for (uint32_t i = 0; i < s->nevents; i++)
+        if (s->events[i].role == EMIT_TAKE) return !s->ended;
     return false;
 }
 
 static void one_step(Bench *b)
 {
-    const Protocol *p = b->build.protocol;
-    const Event *events;
-    b->said.n = 0;
-    if (b->counted) encode_carries(p, b->sim, &b->said);
-    uint32_t n = sim_eval(b->sim, &events, &b->counted);
+    encode_step(&b->steps);
+    encode_commit(&b->steps, b->steps.ended);
     b->answered = false;
-    b->ended = encode_step(p, b->sim, &b->said);
-    encode_commit(p, b->sim, b->ended);
-    for (uint32_t i = 0; i < b->said.n; i++) {
-        uint32_t want = b->said.data[i];
+    for (uint32_t i = 0; i < b->steps.said.n; i++) {
+        uint32_t want = b->steps.said.data[i];
         expect(b, "plan", plan_step(b->plan, b->next), want);
         for (int k = 0; k < 2; k++)
             if (b->machine[k]) expect(b, backend_name[k], machine_feed(b->machine[k], b->next), want);
@@ -173,16 +167,15 @@ static void one_step(Bench *b)
         totals->tokens++;
     }
     totals->steps++;
-    if (takes(b, events, n)) answer(b);
+    if (takes(&b->steps)) answer(b);
 }
 
 /* The pass that reads a step's last token: its fed-back writes, and the next step's direct ones. */
 static void settle(Bench *b)
 {
-    if (b->ended || b->answered) return;
+    if (b->steps.ended || b->answered) return;
     feed(b);
-    sim_eval(b->sim, NULL, NULL);
-    encode_commit(b->build.protocol, b->sim, true);
+    encode_ahead(&b->steps);
 }
 
 static void compare_states(const Bench *b)
@@ -190,7 +183,7 @@ static void compare_states(const Bench *b)
     const Circuit *c = circuit_of(b);
     for (uint32_t i = 0; i < c->states.n; i++)
         for (uint32_t r = 0; r < c->states.data[i].rows; r++) {
-            uint64_t want = sim_get(b->sim, i, r), got = 0;
+            uint64_t want = sim_get(b->steps.sim, i, r), got = 0;
             const State *s = &c->states.data[i];
             if (is_hard(s, r) || s->kind == ST_HOST) continue;
             if (!plansim_holds(b->plan, i, r, want)) die("plan, start %u: %s[%u] is 0x%llx, not 0x%llx", b->start, s->name, r, (unsigned long long)plansim_get(b->plan, i, r), (unsigned long long)want);
@@ -205,19 +198,17 @@ static void compare_states(const Bench *b)
 
 static void run_from(Bench *b, bool random, bool dense)
 {
-    b->sim = sim_new(circuit_of(b), NULL);
-    encode_watch(b->build.protocol, b->sim);
+    encode_begin(&b->steps, b->build.protocol, sim_new(circuit_of(b), NULL));
     open_machines(b, dense);
     plansim_clear(b->plan);
     set_all(b, random);
     b->next = b->model->start;
-    b->ended = b->counted = false;
     if (b->host) answer(b);
-    for (b->step = 0; b->step < STEPS && !b->ended; b->step++) one_step(b);
+    for (b->step = 0; b->step < STEPS && !b->steps.ended; b->step++) one_step(b);
     settle(b);
     compare_states(b);
     close_machines(b);
-    sim_free(b->sim);
+    sim_free(b->steps.sim);
 }
 
 /* Two lanes of a batch (planes, where the chip can be planes) beside a machine of its own, from the initial state with an empty input. */
@@ -274,7 +265,7 @@ static void test_seed(uint64_t seed, bool show)
     for (b.start = 0; b.start < STARTS; b.start++) run_from(&b, b.start > 0, show || (dense && b.start < 2));
     batch_too(&b);
     model_close(b.model);
-    free(b.said.data);
+    encode_free(&b.steps);
 }
 
 int main(int argc, char **argv)
