@@ -349,6 +349,7 @@ static int run_opened(Run *r)
     const RunOptions *o = r->o;
     LoopOptions loop = {o->max_steps, r->trace, stdout, stdin, o->check, isatty(STDERR_FILENO) && !isatty(STDOUT_FILENO)};
     double t = clock_seconds();
+    if (o->save) setvbuf(stdin, NULL, _IONBF, 0); /* bytes that this run does not take are for the one that goes on */
     StopInfo s = machine_run(r->mc, &loop);
     r->seconds = clock_seconds() - t;
     int status = report(r, &s);
