@@ -231,6 +231,8 @@ Lin term_gate(Term t, int32_t *lmax);
 
 /* ---- gates.c ---- */
 Net *net_new(Circuit *c);
+/* Its growable arrays; the rest goes with the arena that it was made in. */
+void net_free(Net *n);
 Lit g_and(Net *n, Lit a, Lit b);
 Lit g_or(Net *n, Lit a, Lit b);
 Lit g_xor(Net *n, Lit a, Lit b);

@@ -1,5 +1,6 @@
 /* blast.c: netlist words to literals of the network, in one sweep over the ops that the roots reach. */
 #include "macros.h"
+#include <stdlib.h>
 
 static void mark(const Circuit *c, bool *live, const Ref *roots, unsigned nroots)
 {
@@ -158,6 +159,7 @@ static void arithmetic(const Blast *b, Ref r, const Op *o, Lit *out)
         Lit gate = idle_gate(b->n, b->idle, r, b->m->bits, by, 2 * t.n, o->width, false);
         for (uint32_t i = 0; i < t.n; i++) t.data[i].gate = gate;
         m_sum(b->n, o->width, t.data, t.n, out, o->span);
+        free(t.data);
         return;
     }
     Lit gate = is_sum((OpKind)o->kind) && o->width >= WIDE ? idle_gate(b->n, b->idle, r, b->m->bits, (const Lit *[]){arg(b, r, 0), arg(b, r, 1)}, 2, o->width, true) : LIT1;

@@ -22,14 +22,16 @@ static Modes *choose_modes(Circuit *c, const BuildOptions *o)
     Modes *m = xalloc(sizeof *m);
     bool *late = xalloc(c->states.n + 1), any;
     c = circuit_lower_rows(c);
-    do {
+    for (;;) {
         care_simplify(c);
         *m = modes_choose(c, o->target, o->bf16, o->payload ? o->payload : DEFAULT_PAYLOAD);
         if (m->error) return m;
         any = false;
         for (uint32_t s = 0; s < c->states.n; s++) any |= late[s] = c->states.data[s].forward && (m->mode[s] == MODE_FED || m->mode[s] == MODE_TAIL);
-        if (any) c = circuit_optimize(circuit_lower_forward(c, late));
-    } while (any);
+        if (!any) break;
+        modes_drop(m);
+        c = circuit_optimize(circuit_lower_forward(c, late));
+    }
     return m;
 }
 

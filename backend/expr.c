@@ -151,42 +151,57 @@ Expr expr_lin(Lin l)
     return (Expr){l, 0, NULL};
 }
 
-/* Sorts, merges equal terms, drops zero ones; a term that is a single literal becomes affine. */
+/* A term that is a single literal, or none, is affine. */
+static bool into_affine(const Term *t, Lin *lin)
+{
+    if (t->cmax || t->nlits > 1 || t->coef != (int32_t)t->coef || (t->nlits && !up_is_one(t))) return false;
+    *lin = lin_add(*lin, t->nlits ? lin_lit(t->lits[0]) : t->up, (int32_t)t->coef);
+    return true;
+}
+
+/* Of sorted terms: merges equal ones, drops zero ones and what is affine. In place. */
 static Expr canonical(Lin lin, Term *t, uint32_t n)
 {
     Expr e = {lin, 0, t};
-    if (n > 1) qsort(t, n, sizeof *t, term_cmp);
-    for (uint32_t i = 0; i < n; i++) {
-        if (e.n && term_cmp(&t[e.n - 1], &t[i]) == 0) {
-            t[e.n - 1].coef += t[i].coef;
-            continue;
-        }
-        if (e.n && t[e.n - 1].coef == 0) e.n--;
-        t[e.n++] = t[i];
+    for (uint32_t i = 0, j; i < n; i = j) {
+        Term x = t[i];
+        for (j = i + 1; j < n && term_cmp(&x, &t[j]) == 0; j++) x.coef += t[j].coef;
+        if (x.coef != 0 && !into_affine(&x, &e.lin)) t[e.n++] = x;
     }
-    if (e.n && t[e.n - 1].coef == 0) e.n--;
-    uint32_t kept = 0;
-    for (uint32_t i = 0; i < e.n; i++) {
-        bool whole = t[i].coef == (int32_t)t[i].coef;
-        if (!t[i].cmax && t[i].nlits == 0 && whole) e.lin = lin_add(e.lin, t[i].up, (int32_t)t[i].coef);
-        else if (!t[i].cmax && t[i].nlits == 1 && up_is_one(&t[i]) && whole)
-            e.lin = lin_add(e.lin, lin_lit(t[i].lits[0]), (int32_t)t[i].coef);
-        else t[kept++] = t[i];
+    return e;
+}
+
+static bool sorted(const Term *t, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (term_cmp(&t[i - 1], &t[i]) > 0) return false;
+    return true;
+}
+
+/* a + cb * b, of terms that are sorted: what is built by hand need not be. */
+static Expr add_sorted(Expr a, Expr b, double cb)
+{
+    Term *t = xalloc((a.n + b.n) * sizeof *t);
+    uint32_t i = 0, j = 0, n = 0;
+    while (i < a.n || j < b.n) {
+        if (j == b.n || (i < a.n && term_cmp(&a.t[i], &b.t[j]) <= 0)) t[n++] = a.t[i++];
+        else t[n] = b.t[j++], t[n++].coef *= cb;
     }
-    e.n = kept;
+    return canonical(lin_add(a.lin, b.lin, (int32_t)cb), t, n);
+}
+
+static Expr sort_terms(Expr e)
+{
+    if (sorted(e.t, e.n)) return e;
+    e.t = memcpy(xalloc(e.n * sizeof *e.t), e.t, e.n * sizeof *e.t);
+    qsort(e.t, e.n, sizeof *e.t, term_cmp);
     return e;
 }
 
 Expr expr_add(const Net *net, Expr a, Expr b, double cb)
 {
     (void)net;
-    Term *t = xalloc((a.n + b.n) * sizeof *t + 1);
-    if (a.n) memcpy(t, a.t, a.n * sizeof *t);
-    for (uint32_t i = 0; i < b.n; i++) {
-        t[a.n + i] = b.t[i];
-        t[a.n + i].coef *= cb;
-    }
-    return canonical(lin_add(a.lin, b.lin, (int32_t)cb), t, a.n + b.n);
+    return add_sorted(sort_terms(a), sort_terms(b), cb);
 }
 
 Expr expr_not(Expr a)
@@ -309,6 +324,7 @@ bool expr_mul(const Net *net, Expr a, Expr b, unsigned limit, Expr *out)
     if (ok) {
         Term *t = xalloc(p.t.n * sizeof *t + 1);
         if (p.t.n) memcpy(t, p.t.data, p.t.n * sizeof *t);
+        if (!sorted(t, p.t.n)) qsort(t, p.t.n, sizeof *t, term_cmp);
         *out = canonical(p.lin, t, p.t.n);
         ok = out->n <= limit;
     }

@@ -20,6 +20,11 @@ Net *net_new(Circuit *c)
     return n;
 }
 
+void net_free(Net *n)
+{
+    free(n->nodes.data), free(n->ports.data), free(n->kind_out.data);
+}
+
 static uint64_t mix(uint64_t h, uint64_t v)
 {
     h ^= v + 0x9e3779b97f4a7c15ull + (h << 6) + (h >> 2);

@@ -180,9 +180,12 @@ static bool cases_clean(Hazard *h, Lit *todo, unsigned n)
 
 bool hazard_free(const Modes *m, uint32_t s)
 {
-    Hazard h = {.m = m, .n = m->net, .state = s, .preset = xalloc(m->net->nodes.n + 1), .val = xalloc(m->net->nodes.n + 1)};
+    uint32_t n = m->net->nodes.n;
+    Hazard h = {.m = m, .n = m->net, .state = s, .preset = xrealloc(NULL, n), .val = xrealloc(NULL, n)};
     h.most = m->c->states.data[s].rows > 1 ? MEM_CASES : REG_CASES;
-    memset(h.preset, UNSET, m->net->nodes.n);
+    memset(h.preset, UNSET, n);
     Lit en = m->bits.bits[write_of(m->c, s)->en][0];
-    return cases_clean(&h, &en, 1);
+    bool ok = cases_clean(&h, &en, 1);
+    free(h.preset), free(h.val);
+    return ok;
 }

@@ -9,7 +9,7 @@
 #include "macros.h"
 #include <string.h>
 
-enum { MAX_SPAN = 8 };
+enum { MAX_SPAN = 8, MOST_VALUES = 4097 /* of a table's form */ };
 
 /* [L >= 1] as an Expr over the leaves of L, for L with maximum `max` >= 1. */
 static Expr step1(const Net *n, Lin l)
@@ -29,7 +29,9 @@ static Expr step1(const Net *n, Lin l)
 /* f(v) of the integer form s in [lo, hi] by second differences: f(lo) + sum of d_j relu(s - j). */
 static Expr lut(Lin s, int lo, int hi, const int *f)
 {
-    Expr e = {lin_const(f[0]), 0, xalloc((size_t)(hi - lo + 1) * sizeof(Term))};
+    size_t bends = hi > lo && f[1] != f[0];
+    for (int j = 1; j < hi - lo; j++) bends += f[j + 1] - f[j] != f[j] - f[j - 1];
+    Expr e = {lin_const(f[0]), 0, xalloc(bends * sizeof(Term))};
     int slope = 0;
     for (int j = lo; j < hi; j++) {
         int d = f[j - lo + 1] - f[j - lo] - slope;
@@ -60,8 +62,8 @@ static Lin gated_table(Net *n, Lin s, DigitFn fn, int arg, Lit gate, Span span)
 {
     int64_t lo, hi;
     lin_range(n, s, &lo, &hi);
-    if (hi - lo > 4096) die("table over %lld values", (long long)(hi - lo));
-    int *f = xalloc((size_t)(hi - lo + 1) * sizeof *f), min = fn((int)lo, arg), max = min;
+    if (hi - lo >= MOST_VALUES) die("table over %lld values", (long long)(hi - lo));
+    int f[MOST_VALUES], min = fn((int)lo, arg), max = min;
     for (int64_t v = lo; v <= hi; v++) {
         int y = f[v - lo] = fn((int)v, arg);
         min = y < min ? y : min;

@@ -1,6 +1,7 @@
 /* modes.c: which state elements are written directly (free) and which through tokens, by the law of the machine: a direct write needs
  * its address, data and enable below the element's home layer. A home is raised to make a write direct when that adds no depth. */
 #include "modes.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { COUNT_BITS = 6 }; /* 4 * 2^6 - 1 <= 256: the count's steps are exact in bf16 (gates of 4n - 4t + 3) */
@@ -170,9 +171,11 @@ static void place_rom(Modes *m, Port *q)
 /* No layer of the target holds a group of the port's rows: it is put somewhere, and the machine is refused. */
 static struct Slice no_room(Modes *m, const Port *q, uint32_t done, uint32_t groups)
 {
+    Arena *built = arena_use(NULL); /* the message outlives it */
     if (!m->error)
         m->error = xfmt("no layer of the target %s (%u key heads, %u value heads of %u) has room for %s", m->target->name, m->target->key_heads,
                         m->target->value_heads, m->target->dv, q->name);
+    arena_use(built);
     return (struct Slice){q->home, done, groups - done};
 }
 
@@ -210,7 +213,8 @@ void modes_place(Modes *m, Port *q)
             done += fit;
         }
     }
-    set_slices(q, slices.data, slices.n);
+    set_slices(q, memcpy(xalloc(slices.n * sizeof *slices.data), slices.data, slices.n * sizeof *slices.data), slices.n);
+    free(slices.data);
 }
 
 /* ---- ports for reads ---- */
@@ -288,6 +292,8 @@ static Lit *read_port(Net *n, Ref r, BitMap *bits, void *ctx)
 
 void modes_build(Modes *m, const Ref *roots, unsigned nroots)
 {
+    m->arena = arena_new();
+    Arena *outer = arena_use(m->arena);
     m->net = net_new(m->c);
     m->labelled = 1;
     m->keys = xalloc(MAX_LAYERS * sizeof *m->keys);
@@ -298,6 +304,14 @@ void modes_build(Modes *m, const Ref *roots, unsigned nroots)
     m->bits = g_blast(m->net, roots, nroots, read_port, m, m->idle);
     map_label(m->net, m->labelled);
     m->labelled = m->net->nodes.n;
+    arena_use(outer);
+}
+
+void modes_drop(Modes *m)
+{
+    net_free(m->net);
+    arena_free(m->arena);
+    m->net = NULL, m->arena = NULL;
 }
 
 /* ---- homes ---- */
@@ -399,11 +413,34 @@ static bool raise_homes(Modes *m)
     return any;
 }
 
-/* Homes depend on each other (a raised home moves what it feeds), so a candidate is tried by building the whole step again. */
+/* Homes depend on each other (a raised home moves what it feeds), so a candidate is tried by building the whole step again, and what was there
+ * before is kept until the candidate is taken. */
+static void build_trial(Modes *m, const Modes *before, const Ref *roots, unsigned nroots)
+{
+    if (m->net != before->net) modes_drop(m);
+    modes_build(m, roots, nroots);
+    m->depth = step_depth(m);
+}
+
+static void take(Modes *m, Modes *before)
+{
+    if (m->net != before->net) modes_drop(before);
+}
+
+/* What a trial found to have no room remains said. */
+static void undo(Modes *m, const Modes *before)
+{
+    const char *error = m->error;
+    if (m->net != before->net) modes_drop(m);
+    *m = *before;
+    m->error = error;
+}
+
 static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
 {
     const Write *w = write_of(m->c, s);
-    int old_home = m->min_home[s], old_depth = m->depth;
+    Modes before = *m;
+    int old_home = m->min_home[s];
     if (!hazard_free(m, s)) return;
     bool forward = m->c->states.data[s].forward; /* reads see the write: it cannot come with a later token, whatever that costs */
     m->mode[s] = MODE_DIRECT;
@@ -412,15 +449,16 @@ static void try_direct(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
         if (h < 1) h = 1;
         if (h == m->min_home[s]) break;
         m->min_home[s] = h;
-        modes_build(m, roots, nroots);
-        m->depth = step_depth(m);
-        if (m->depth > old_depth && !forward) break;
+        build_trial(m, &before, roots, nroots);
+        if (m->depth > before.depth && !forward) break;
     }
-    if ((m->depth <= old_depth || forward) && direct_in_time(m)) return;
+    if ((m->depth <= before.depth || forward) && direct_in_time(m)) {
+        take(m, &before);
+        return;
+    }
     m->mode[s] = MODE_FED;
     m->min_home[s] = old_home;
-    modes_build(m, roots, nroots);
-    m->depth = step_depth(m);
+    undo(m, &before);
 }
 
 /* A register whose next value is known below its home, if that is raised: the pass that reads the step's last token takes enable and value of
@@ -430,20 +468,20 @@ static void try_late(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
 {
     const Write *w = write_of(m->c, s);
     const State *st = &m->c->states.data[s];
-    int old_depth = m->depth;
+    Modes before = *m;
     if (st->kind != ST_REG || st->hidden || st->forward || w->lanes || w->index || state_is_filled(st)) return;
     size_t size = m->c->states.n * sizeof *m->min_home;
     int *old_homes = memcpy(xalloc(size), m->min_home, size);
     m->mode[s] = MODE_LATE;
-    for (int round = 0; round < LATE_ROUNDS && m->depth <= old_depth && (raise_homes(m) || !round); round++) {
-        modes_build(m, roots, nroots);
-        m->depth = step_depth(m);
+    for (int round = 0; round < LATE_ROUNDS && m->depth <= before.depth && (raise_homes(m) || !round); round++)
+        build_trial(m, &before, roots, nroots);
+    if (m->depth <= before.depth && direct_in_time(m)) {
+        take(m, &before);
+        return;
     }
-    if (m->depth <= old_depth && direct_in_time(m)) return;
     m->mode[s] = MODE_FED;
     memcpy(m->min_home, old_homes, size);
-    modes_build(m, roots, nroots);
-    m->depth = step_depth(m);
+    undo(m, &before);
 }
 
 /* A file whose row number is known below its home need not be told it: the conv tap has it. Copies of constant rows sit lower than the
@@ -452,15 +490,17 @@ static void try_tap(Modes *m, uint32_t s, const Ref *roots, unsigned nroots)
 {
     const Write *w = write_of(m->c, s);
     if (!w->index) return;
-    int old = m->min_home[s], old_depth = m->depth, h = home_after(ref_label(m, w->index));
+    Modes before = *m;
+    int old = m->min_home[s], h = home_after(ref_label(m, w->index));
     if (h <= old) return;
     m->min_home[s] = h;
-    modes_build(m, roots, nroots);
-    m->depth = step_depth(m);
-    if (m->depth <= old_depth && direct_in_time(m)) return;
+    build_trial(m, &before, roots, nroots);
+    if (m->depth <= before.depth && direct_in_time(m)) {
+        take(m, &before);
+        return;
+    }
     m->min_home[s] = old;
-    modes_build(m, roots, nroots);
-    m->depth = step_depth(m);
+    undo(m, &before);
 }
 
 Modes modes_choose(Circuit *c, const Target *target, bool bf16, unsigned payload)

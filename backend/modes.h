@@ -18,6 +18,7 @@ typedef struct {
     unsigned cnt_lo, cnt_bits;
     unsigned *count_lo, *count_bits; /* per state of MODE_COUNT: bits [lo, lo + bits) are counted */
     unsigned payload;     /* most bits that a token can say */
+    Arena *arena;         /* of net, bits and the four arrays by layer */
     BitMap bits;
     Node labelled;
     const Target *target;
@@ -42,8 +43,10 @@ bool state_is_filled(const State *s);
 /* Value heads that one group of the port's rows takes with value dimension dv. */
 unsigned port_heads(const Port *q, unsigned dv);
 unsigned pilot_lanes(unsigned dv);
-/* Builds m->net from the roots with the modes as they are; ports for every READ, labels for every node. */
+/* Builds m->net from the roots with the modes as they are; ports for every READ, labels for every node. The one before is not touched. */
 void modes_build(Modes *m, const Ref *roots, unsigned nroots);
+/* Frees what was built last. */
+void modes_drop(Modes *m);
 /* The first layer whose memory block comes after time t. */
 static inline int home_after(int t) { return t < 0 ? 0 : t / 2 + 1; }
 /* counts.c: is the element of this write written in every step that retires (with an enable of 1 in no other pass), unless a fault ends the run? */

@@ -485,6 +485,7 @@ Net *pass_build(Protocol *p)
 {
     unsigned nroots;
     Ref *roots = pass_roots(p, &nroots);
+    modes_drop(p->m); /* the step's, which the protocol was derived from */
     modes_build(p->m, roots, nroots);
     Pass b = {.p = p, .n = p->m->net};
     b.stage = xalloc(p->fields.n * sizeof *b.stage + 1);

@@ -1,4 +1,4 @@
-/* util.c: the arena, growable arrays, interning and `die` of util.h. */
+/* util.c: arenas, growable arrays, interning and `die` of util.h. */
 #include "util.h"
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,28 +15,72 @@ void die_(const char *file, int line, const char *fmt, ...)
     abort();
 }
 
-/* Blocks are chained so that leak checkers see everything as reachable. */
+/* Blocks are chained so that leak checkers see everything as reachable. Those of arenas that were dropped wait, zeroed, for the next one: fresh
+ * pages from the system cost more than that. */
 typedef struct Block {
     struct Block *next;
     size_t used, size;
     _Alignas(16) char mem[];
 } Block;
-static Block *blocks;
+struct Arena {
+    Block *blocks;
+};
+enum { BLOCK = 1 << 20 };
+static Arena lasting, *current = &lasting;
+static Block *spare;
 
-void *xalloc(size_t bytes)
+static Block *block_new(size_t bytes)
+{
+    if (spare && bytes <= BLOCK) {
+        Block *b = spare;
+        spare = b->next;
+        return b;
+    }
+    size_t size = bytes > BLOCK ? bytes : BLOCK;
+    Block *b = calloc(1, sizeof *b + size);
+    if (!b) die("out of memory (%zu bytes)", size);
+    b->size = size;
+    return b;
+}
+
+static void *arena_alloc(Arena *a, size_t bytes)
 {
     bytes = (bytes + 15) & ~(size_t)15;
-    if (!blocks || blocks->size - blocks->used < bytes) {
-        size_t size = bytes > (1u << 20) ? bytes : 1u << 20;
-        Block *b = calloc(1, sizeof *b + size);
-        if (!b) die("out of memory (%zu bytes)", size);
-        b->size = size;
-        b->next = blocks;
-        blocks = b;
+    if (!a->blocks || a->blocks->size - a->blocks->used < bytes) {
+        Block *b = block_new(bytes);
+        b->next = a->blocks;
+        a->blocks = b;
     }
-    void *p = blocks->mem + blocks->used;
-    blocks->used += bytes;
+    void *p = a->blocks->mem + a->blocks->used;
+    a->blocks->used += bytes;
     return p;
+}
+
+void *xalloc(size_t bytes) { return arena_alloc(current, bytes); }
+
+Arena *arena_new(void) { return memset(xrealloc(NULL, sizeof(Arena)), 0, sizeof(Arena)); }
+
+Arena *arena_use(Arena *a)
+{
+    Arena *old = current;
+    current = a ? a : &lasting;
+    return old;
+}
+
+void arena_free(Arena *a)
+{
+    for (Block *b = a ? a->blocks : NULL, *next; b; b = next) {
+        next = b->next;
+        if (b->size != BLOCK) {
+            free(b);
+            continue;
+        }
+        memset(b->mem, 0, b->used);
+        b->used = 0;
+        b->next = spare;
+        spare = b;
+    }
+    free(a);
 }
 
 void *xrealloc(void *p, size_t bytes)
@@ -97,7 +141,7 @@ const char *intern(const char *s, size_t n)
     if (names.n * 2 >= names.cap) names_rehash();
     size_t i = name_slot(s, n);
     if (!names.slot[i]) {
-        char *copy = xalloc(n + 1);
+        char *copy = arena_alloc(&lasting, n + 1);
         memcpy(copy, s, n);
         names.slot[i] = copy;
         names.n++;

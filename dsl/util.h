@@ -1,6 +1,7 @@
-/* util.h: what every stage shares: an arena, growable arrays, interned names, and `die` for our own bugs.
+/* util.h: what every stage shares: arenas, growable arrays, interned names, and `die` for our own bugs.
  *
- * Memory: everything that a compilation builds lives until the process ends; nothing is freed piecemeal.
+ * Memory: what a compilation builds lives until the process ends, and nothing is freed piecemeal; only what is tried and thrown away has an
+ * arena of its own.
  * Errors: `die` is for broken invariants only. A user's mistake goes through diag.c (dsl.h) or a loader's own
  * error string; it never ends in `die` or an assert. */
 #ifndef TAPEOUT_UTIL_H
@@ -18,8 +19,14 @@ typedef struct {
 uint32_t source_count(void);
 const char *source_name(uint32_t file);
 
-/* Zeroed memory that is never freed; aborts when the system has none. */
+/* Zeroed memory of the arena in use, at first of one that is never freed; aborts when the system has none. */
 void *xalloc(size_t bytes);
+/* An arena for what is dropped before the process ends: made, used (NULL: the one that is never freed; the one in use before is returned) and freed
+ * with all that was allocated in it. Interned names are never in one; growable arrays neither. */
+typedef struct Arena Arena;
+Arena *arena_new(void);
+Arena *arena_use(Arena *a);
+void arena_free(Arena *a);
 /* Grows a malloc'd block; aborts when the system has none. */
 void *xrealloc(void *p, size_t bytes);
 char *xstrdup(const char *s);
