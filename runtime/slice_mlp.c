@@ -176,6 +176,14 @@ static void split_gate(Maker *mk, uint32_t form, GuardChoice choice)
     free(rest);
 }
 
+/* All weights are the same but for signs. */
+static bool plain_and(const Forms *f, uint32_t form)
+{
+    for (uint32_t e = f->start[form] + 1; e < f->start[form + 1]; e++)
+        if (fabsf(f->e.data[e].w) != fabsf(f->e.data[e - 1].w)) return false;
+    return true;
+}
+
 static const Forms *sorting;
 static int by_channels(const void *p, const void *q)
 {
@@ -185,7 +193,7 @@ static int by_channels(const void *p, const void *q)
         uint32_t x = sorting->e.data[sorting->start[i] + k].at, y = sorting->e.data[sorting->start[j] + k].at;
         if (x != y) return x < y ? -1 : 1;
     }
-    return 0;
+    return (int)plain_and(sorting, i) - (int)plain_and(sorting, j);
 }
 
 static float least_weight(const Forms *f, uint32_t form)
@@ -197,7 +205,7 @@ static float least_weight(const Forms *f, uint32_t form)
 }
 
 /* Channels whose weight, in units of the form's least, is not the same in all forms over the same channels: the guards of a guarded look-up, whose
- * weights depend on the threshold. */
+ * weights depend on the threshold. Plain ANDs of those channels say nothing of them. */
 static void find_varying(Maker *mk, uint32_t *order)
 {
     const Forms *f = &mk->l->gate;
