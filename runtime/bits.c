@@ -179,16 +179,8 @@ Ref bits_table(Bits *g, const Ref *in, uint32_t n, const uint8_t *table, uint32_
     uint32_t half = 1u << (n - 1);
     Ref zero = bits_table(g, in, n - 1, table, size < half ? size : half);
     if (size <= half) return zero;
-    /* entries beyond the size are as the lower half's, which saves multiplexers */
-    uint8_t *rest = NULL;
-    const uint8_t *upper = table + half;
-    if (size < 2 * half) {
-        rest = xrealloc(NULL, half);
-        memcpy(rest, table + half, size - half);
-        memcpy(rest + (size - half), table + (size - half), 2 * half - size);
-        upper = rest;
-    }
-    Ref one = bits_table(g, in, n - 1, upper, half);
-    free(rest);
+    /* entries beyond the size: where the others of the upper half are the lower half's, these are too; else they are as the last one */
+    if (size < 2 * half && memcmp(table, table + half, size - half) == 0) return zero;
+    Ref one = bits_table(g, in, n - 1, table + half, size - half);
     return bits_mux(g, in[n - 1], one, zero);
 }

@@ -64,6 +64,8 @@ typedef struct {
     bool summed; /* the index is the sum, least first; else the planes themselves */
     Ref in[MAX_PLANES];
     double *value;
+    uint32_t nterms; /* summed: of what */
+    Term *term;
 } Table;
 /* bias + sum w * channel, channels x; false when it is too wide. */
 bool form_table(Block *k, Int **x, const Entry *e, uint32_t n, double bias, Table *out);

@@ -43,6 +43,9 @@ static bool summed(Block *k, Int **x, const Entry *e, uint32_t n, double bias, T
         for (uint32_t p = 0; p < c->n; p++) vec_push(&term, ((Term){c->plane[p], w * (1ll << p)}));
     }
     ok = ok && bits_sum(k->g, term.data, term.n, constant, &sum) && sum.hi - sum.lo < MAX_SUM;
+    out->nterms = ok ? term.n : 0;
+    out->term = pool_array(k->pool, out->nterms, sizeof *out->term);
+    if (out->nterms) memcpy(out->term, term.data, term.n * sizeof *term.data);
     free(term.data);
     if (!ok) return false;
     out->n = sum.n;
@@ -58,7 +61,7 @@ static bool summed(Block *k, Int **x, const Entry *e, uint32_t n, double bias, T
 static bool direct(Block *k, Int **x, const Entry *e, uint32_t n, double bias, Table *out)
 {
     double w[MAX_DIRECT];
-    out->n = 0;
+    out->n = out->nterms = 0;
     out->summed = false;
     for (uint32_t i = 0; i < n; i++) {
         const Int *c = channel_int(x, e[i].at);
@@ -83,7 +86,24 @@ bool form_table(Block *k, Int **x, const Entry *e, uint32_t n, double bias, Tabl
     return summed(k, x, e, n, bias, out) || direct(k, x, e, n, bias, out);
 }
 
-Ref table_plane(Block *k, const Table *t, const uint8_t *bit) { return bits_table(k->g, t->in, t->n, bit, t->size); }
+/* All terms add what they can, or `least`: take away what they can. */
+static Ref extreme(Block *k, const Table *t, bool least)
+{
+    Ref all = TRUE_REF;
+    for (uint32_t i = 0; i < t->nterms; i++)
+        if (t->term[i].plane > TRUE_REF && t->term[i].w != 0) all = bits_and(k->g, all, t->term[i].plane ^ ((t->term[i].w < 0) != least));
+    return all;
+}
+
+/* A sum that is told from all others only at one of its ends is an AND, and nothing need be added. */
+Ref table_plane(Block *k, const Table *t, const uint8_t *bit)
+{
+    uint32_t ones = 0, last = t->size - 1;
+    for (uint32_t i = 0; i < t->size; i++) ones += bit[i];
+    bool flip = ones > 1;
+    if (!t->summed || t->size < 2 || (ones != 1 && ones != last) || bit[0] == bit[last]) return bits_table(k->g, t->in, t->n, bit, t->size);
+    return extreme(k, t, bit[0] != flip) ^ flip;
+}
 
 /* ---- contributions that exclude each other ---- */
 enum { LITERALS = 4 }; /* 64-bit words: so many different channels are told apart */
@@ -214,6 +234,13 @@ static void add_check(Block *k, Ref bad, uint32_t channel)
     if (bad != FALSE_REF) vec_push(&k->check, ((CheckNode){bad, channel, "a channel left its widest range"}));
 }
 
+/* Planes that are never 1, as the nodes themselves say (a + b - 2 ab), narrow the range. */
+static void narrow(Int *x)
+{
+    while (x->n && x->plane[x->n - 1] == FALSE_REF) x->n--;
+    if (x->hi - x->lo >= 1ll << x->n) x->hi = x->lo + (1ll << x->n) - 1;
+}
+
 Int *sum_channel(Block *k, Sum *s, const Int *old, uint32_t channel, uint8_t level)
 {
     int64_t lo, hi, least = s->constant, most = s->constant;
@@ -240,5 +267,6 @@ Int *sum_channel(Block *k, Sum *s, const Int *old, uint32_t channel, uint8_t lev
     if (least < lo || most > x->hi)
         for (uint32_t i = x->n; i < width; i++) bad = bits_or(k->g, bad, plane[i]);
     add_check(k, bad, channel);
+    narrow(x);
     return x;
 }
