@@ -158,7 +158,8 @@ typedef struct {
     uint32_t base;       /* first token id */
     bool last;           /* the step ends with this token: its fed-back writes take effect */
     bool begin;          /* the pass that reads this token begins a step (last tokens, start, input) */
-    bool retire, hold;   /* counts as a step; accumulator does not advance */
+    bool retire, hold;   /* counts as a step; of an inner pass or between steps: nothing advances */
+    bool stay;           /* a step after which the tail register is what it was, where else it would advance */
     int field, chunk;    /* what its payload is; -1: none */
     int form;            /* index into Field.form of the short form, -1: none */
     unsigned score;      /* rank: of the kinds that are on at once the one of the highest is said; 0: never said */

@@ -106,7 +106,7 @@ static void print_kinds(const Build *b, FILE *out)
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
         fprintf(out, "  %8u  %-24s %2u bits  %-6s%s%s%s\n", x->base, x->name, x->width, role_name[x->role], x->last ? "  ends the step" : "",
-                x->hold ? ", inner pass" : "", x->message ? xfmt("  \"%s\"", x->message) : "");
+                x->hold ? ", inner pass" : x->stay ? ", the tail stays" : "", x->message ? xfmt("  \"%s\"", x->message) : "");
     }
 }
 

@@ -10,7 +10,10 @@ static void watch(const Protocol *p, Sim *s)
         for (unsigned i = 0; i < FIELD_PARTS; i++) sim_watch(s, p->fields.data[f].part[i]);
     }
     sim_watch(s, p->m->c->retire);
+    sim_watch(s, p->m->tail_stays);
 }
+
+typedef enum { PLAIN, HOLD, STAY } Ending; /* of a step's last token */
 
 /* In an inner pass the tail register stays as it is. */
 static bool needed(const Protocol *p, const Sim *s, uint32_t f)
@@ -35,11 +38,11 @@ static uint64_t said(const Protocol *p, const Sim *s, const Field *f, unsigned l
     return v & mask64(width);
 }
 
-static uint32_t find(const Protocol *p, uint32_t f, int chunk, int form, bool last, bool hold)
+static uint32_t find(const Protocol *p, uint32_t f, int chunk, int form, bool last, Ending e)
 {
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
-        if (x->field == (int)f && x->chunk == chunk && x->form == form && x->last == last && x->hold == hold) return k;
+        if (x->field == (int)f && x->chunk == chunk && x->form == form && x->last == last && x->hold == (e == HOLD) && x->stay == (e == STAY)) return k;
     }
     die("no kind of token for field %s", p->fields.data[f].name);
 }
@@ -55,10 +58,10 @@ static void encode_tail(const Protocol *p, uint32_t f, uint64_t bits, uint64_t o
     const Field *x = &p->fields.data[f];
     unsigned top = x->nchunks - 1;
     if (top && (bits ^ old) >> x->chunk_width[0] == 0) top = 0; /* the upper bits stay */
-    for (unsigned j = top + 1; j-- > 0;) put(p, out, find(p, f, (int)j, -1, j == 0, false), bits >> x->chunk_lo[j]);
+    for (unsigned j = top + 1; j-- > 0;) put(p, out, find(p, f, (int)j, -1, j == 0, PLAIN), bits >> x->chunk_lo[j]);
 }
 
-static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more, Tokens *out)
+static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more, bool stay, Tokens *out)
 {
     const Field *x = &p->fields.data[f];
     if (x->tail) {
@@ -67,13 +70,13 @@ static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more,
     }
     for (unsigned g = 0; g < x->nforms; g++)
         if (!(more && at_end_only(x, g)) && said(p, s, x, x->chunk_width[0], x->width - x->chunk_width[0]) == x->form[g]) {
-            put(p, out, find(p, f, 0, (int)g, !more, false), said(p, s, x, 0, x->chunk_width[0]));
+            put(p, out, find(p, f, 0, (int)g, !more, PLAIN), said(p, s, x, 0, x->chunk_width[0]));
             return;
         }
     bool inner = x->loop && p->m->c->retire && !sim_value(s, p->m->c->retire);
     for (unsigned j = 0; j < x->nchunks; j++) {
         bool final = j + 1 == x->nchunks;
-        put(p, out, find(p, f, (int)j, -1, final && !more, final && inner), said(p, s, x, x->chunk_lo[j], x->chunk_width[j]));
+        put(p, out, find(p, f, (int)j, -1, final && !more, !final ? PLAIN : inner ? HOLD : stay ? STAY : PLAIN), said(p, s, x, x->chunk_lo[j], x->chunk_width[j]));
     }
 }
 
@@ -88,21 +91,33 @@ static void say_carries(const Protocol *p, const Sim *s, Tokens *out)
     }
 }
 
+/* The last field before `end` that the step says; -1: none. */
+static int last_needed(const Protocol *p, const Sim *s, uint32_t end)
+{
+    while (end > p->first_normal && !needed(p, s, end - 1)) end--;
+    return end > p->first_normal ? (int)end - 1 : -1;
+}
+
 /* True when the last token ends the run. */
 static bool say_step(const Protocol *p, const Sim *s, Tokens *out)
 {
     for (uint32_t f = 0; f < p->first_normal; f++)
         if (needed(p, s, f)) { /* a fault: nothing else is said */
-            put(p, out, find(p, f, 0, -1, true, false), said(p, s, &p->fields.data[f], 0, p->fields.data[f].width));
+            put(p, out, find(p, f, 0, -1, true, PLAIN), said(p, s, &p->fields.data[f], 0, p->fields.data[f].width));
             return true;
         }
-    uint32_t before = out->n, last = 0;
-    for (uint32_t f = p->first_normal; f < p->fields.n; f++)
-        if (needed(p, s, f)) last = f;
-    for (uint32_t f = p->first_normal; f < p->fields.n; f++) {
+    uint32_t before = out->n;
+    int end = last_needed(p, s, p->fields.n);
+    bool stay = end >= 0 && p->fields.data[end].tail && p->m->tail_stays && sim_value(s, p->m->tail_stays);
+    if (stay) { /* which the field before can say */
+        int f = last_needed(p, s, (uint32_t)end);
+        stay = f >= 0 && may_stay(p, &p->fields.data[f]);
+        if (stay) end = f;
+    }
+    for (uint32_t f = p->first_normal; (int)f <= end; f++) {
         if (!needed(p, s, f)) continue;
         bool exits = p->fields.data[f].emit && p->m->c->emits.data[p->fields.data[f].index].role == EMIT_EXIT;
-        encode_field(p, s, f, f < last && !exits, out);
+        encode_field(p, s, f, (int)f < end && !exits, (int)f == end && stay, out);
         if (exits) return true;
     }
     if (out->n == before)

@@ -16,32 +16,42 @@ const Write *write_of(const Circuit *c, uint32_t s)
 
 /* ---- accumulators ---- */
 
-/* The condition under which `data` is READ(s) + (1 << *lo); 0 when it never is. */
-static Ref advance_cond(Circuit *c, Ref data, uint32_t s, unsigned *lo)
+typedef struct {
+    uint32_t state;
+    unsigned lo; /* 64: not known yet */
+} Advance;
+
+/* READ(state) + (1 << lo) */
+static bool advances(const Circuit *c, Ref data, Advance *a)
+{
+    if (op_at(c, data)->kind != OP_ADD) return false;
+    for (unsigned k = 0; k < 2; k++) {
+        uint64_t v;
+        const Op *r = op_at(c, arg_at(c, data, k));
+        if (r->kind != OP_READ || r->imm != a->state || !ir_is_const(c, arg_at(c, data, 1 - k), &v)) continue;
+        if (v == 0 || (v & (v - 1)) || (a->lo != 64 && a->lo != clog2(v))) continue;
+        a->lo = clog2(v);
+        return true;
+    }
+    return false;
+}
+
+/* READ(state) */
+static bool stays(const Circuit *c, Ref data, Advance *a) { return op_at(c, data)->kind == OP_READ && op_at(c, data)->imm == a->state; }
+
+/* The condition under which the choices in `data` come to what `is` accepts; 0 when they never do. */
+static Ref comes_to(Circuit *c, Ref data, bool (*is)(const Circuit *, Ref, Advance *), Advance *a)
 {
     const Op o = *op_at(c, data);
-    if (o.kind == OP_ADD) {
-        for (unsigned k = 0; k < 2; k++) {
-            uint64_t v;
-            const Op *r = op_at(c, arg_at(c, data, k));
-            if (r->kind != OP_READ || r->imm != s || !ir_is_const(c, arg_at(c, data, 1 - k), &v)) continue;
-            if (v == 0 || (v & (v - 1))) continue;
-            unsigned at = clog2(v);
-            if (*lo != 64 && *lo != at) continue;
-            *lo = at;
-            return ir_const(c, 1, 1);
-        }
-        return 0;
-    }
     Ref r = 0;
+    if (is(c, data, a)) return ir_const(c, 1, 1);
     if (o.kind == OP_MUX) {
-        Ref cond = arg_at(c, data, 0), a = arg_at(c, data, 1), b = arg_at(c, data, 2);
-        Ref x = advance_cond(c, a, s, lo), y = advance_cond(c, b, s, lo);
+        Ref cond = arg_at(c, data, 0), x = comes_to(c, arg_at(c, data, 1), is, a), y = comes_to(c, arg_at(c, data, 2), is, a);
         if (x) r = ir_and(c, cond, x);
         if (y) y = ir_and(c, ir_not(c, cond), y), r = r ? ir_or(c, r, y) : y;
     } else if (o.kind == OP_PMUX) {
         for (uint32_t i = 0; i < o.nargs; i += 2) {
-            Ref x = advance_cond(c, arg_at(c, data, i + 1), s, lo);
+            Ref x = comes_to(c, arg_at(c, data, i + 1), is, a);
             if (!x) continue;
             x = ir_and(c, arg_at(c, data, i), x);
             r = r ? ir_or(c, r, x) : x;
@@ -59,17 +69,28 @@ static void choose_counts(Modes *m, bool bf16)
         const Write *w = write_of(c, s);
         const State *st = &c->states.data[s];
         if ((int)s == m->tail) continue;
-        unsigned lo = 64, most = bf16 ? COUNT_BITS - 1 : COUNT_BITS;
+        unsigned most = bf16 ? COUNT_BITS - 1 : COUNT_BITS;
+        Advance a = {s, 64};
         uint64_t v;
         if (st->kind != ST_REG || !w || st->hidden || w->lanes || st->lane < st->width) continue;
-        Ref adv = advance_cond(c, w->data, s, &lo);
+        Ref adv = comes_to(c, w->data, advances, &a);
         w = write_of(c, s);
         if (!adv || !ir_is_const(c, adv, &v) || !v || !writes_every_step(c, w)) continue;
-        unsigned bits = st->width - lo < most ? st->width - lo : most;
+        unsigned bits = st->width - a.lo < most ? st->width - a.lo : most;
         if (st->width - bits > m->payload) continue;
-        m->count_lo[s] = lo, m->count_bits[s] = bits;
+        m->count_lo[s] = a.lo, m->count_bits[s] = bits;
         m->mode[s] = MODE_COUNT;
     }
+}
+
+/* The condition under which the register keeps its value: it is not written, or with what it is. 0: never. */
+static Ref tail_stays(Circuit *c, uint32_t s)
+{
+    const Write w = *write_of(c, s);
+    Ref same = comes_to(c, w.data, stays, &(Advance){.state = s}), r = ir_not(c, w.en);
+    uint64_t v;
+    if (same) r = ir_or(c, r, same);
+    return ir_is_const(c, r, &v) && !v ? 0 : r;
 }
 
 /* A register that counts in every step is the tail only where no other could be it as well. */
@@ -81,18 +102,19 @@ static void choose_tail(Modes *m)
         const Write *w = write_of(c, s);
         const State *st = &c->states.data[s];
         if (st->kind != ST_REG || !w || st->hidden || m->mode[s] == MODE_COUNT) continue;
-        unsigned lo = 64;
-        Ref adv = advance_cond(c, w->data, s, &lo);
+        Advance a = {s, 64};
+        Ref adv = comes_to(c, w->data, advances, &a);
         w = write_of(c, s);
         bool better = m->tail < 0 || (adv && !m->tail_adv) || (st->init == INIT_ENTRY && (adv || !m->tail_adv));
         if (!better) continue;
         m->tail = (int)s;
         m->tail_adv = adv ? ir_and(c, w->en, adv) : 0;
-        m->cnt_lo = adv ? lo : 0;
+        m->cnt_lo = adv ? a.lo : 0;
         unsigned room = st->width - m->cnt_lo;
         m->cnt_bits = !adv ? 0 : room < COUNT_BITS ? room : COUNT_BITS;
     }
     if (m->tail >= 0) m->mode[m->tail] = MODE_TAIL;
+    m->tail_stays = m->tail_adv ? tail_stays(c, (uint32_t)m->tail) : 0;
 }
 
 static void choose_silent(Modes *m, bool bf16)

@@ -15,6 +15,7 @@ typedef struct {
     int *mode, *min_home; /* per state */
     int tail;             /* state, -1: none */
     Ref tail_adv;         /* 1 bit: the tail register only advances by 1 << cnt_lo in this step; 0: it is no accumulator */
+    Ref tail_stays;       /* 1 bit: such a register stays as it is; 0: it never does */
     unsigned cnt_lo, cnt_bits;
     unsigned *count_lo, *count_bits; /* per state of MODE_COUNT: bits [lo, lo + bits) are counted */
     unsigned payload;     /* most bits that a token can say */

@@ -266,7 +266,7 @@ static void write_fed(Pass *b, Port *q, const Write *w, int f)
     q->data_tap = taps(q->width, x->data_tap);
 }
 
-static bool is_bump(const Protocol *p, const Kind *k, int f, int j) { return is_commit(p, k, 0, j) && k->field != f && !k->hold; }
+static bool is_bump(const Protocol *p, const Kind *k, int f, int j) { return is_commit(p, k, 0, j) && k->field != f && !k->hold && !k->stay; }
 
 /* The tail register is written at layer 0 by its own tokens, top chunk first: the pass that reads chunk 0 writes it, and chunk j with it if
  * the token j back was chunk j. */

@@ -1,13 +1,14 @@
 /* protocol.c: the trace protocol, derived: what a step says, in which order, and as which kinds of token.
  *
- * A step's fields, in order: faults (they end the run at once), outputs and takes, exits (they end it too), small registers packed together, the other fed-back
- * writes, loop counters, and last the tail register. A field that is not needed is skipped; so are the upper chunks of a value when a
+ * A step's fields, in order: faults (they end the run at once), outputs and takes, exits (they end it too), fed-back writes, loop counters, small
+ * registers packed together, and last the tail register. A field that is not needed is skipped; so are the upper chunks of a value when a
  * short form says them. The last token of a step carries the commit. The next pass knows from the kind of its input token where it
  * is, recomputes the same step (the state has not changed) and says the next part.
  *
  * Choice by priority: of all kinds that are on the output head says the one of the highest rank. So no kind excludes another by its own condition: a
  * field is on when it is needed and what comes before it may have been said, a part of it with `more` to follow also when it is the last. Faults rank
- * first, then the fields in their order, in a field its short forms and the inner pass before the rest, and what ends the step before what does not;
+ * first, then the fields in their order, in a field its short forms and the inner pass before the rest, and what ends the step before what does not,
+ * the tail staying as it is before its advancing;
  * `none`, always on, is last. Each kind's payload is read from the field itself. The conditions stay shallow, and no proof has to
  * show that two of them exclude each other.
  *
@@ -200,17 +201,16 @@ static void collect_fields(Protocol *p)
     emit_fields(p, EMIT_OUTPUT);
     emit_fields(p, EMIT_TAKE);
     emit_fields(p, EMIT_EXIT);
-    p->first_field = p->fields.n;
+    uint32_t packed_at = p->first_field = p->fields.n;
+    packed_field(p, true);
     packed_field(p, false);
-    Protocol *q = p;
-    uint32_t loop_at = p->fields.n;
-    packed_field(q, true);
-    bool loop = p->fields.n > loop_at;
-    Field lf = loop ? p->fields.data[loop_at] : (Field){0};
-    p->fields.n = loop_at;
+    uint32_t npacked = p->fields.n - packed_at;
+    Field packed[2] = {0};
+    for (uint32_t i = 0; i < npacked; i++) packed[i] = p->fields.data[packed_at + i];
+    p->fields.n = packed_at;
     for (uint32_t i = 0; i < c->writes.n; i++)
         if (p->m->mode[c->writes.data[i].state] == MODE_FED && !p->packed[i]) write_field(p, i);
-    if (loop) add_field(p, lf);
+    for (uint32_t i = 0; i < npacked; i++) add_field(p, packed[i]);
     if (p->m->tail >= 0) tail_field(p);
 }
 
@@ -235,6 +235,21 @@ static Kind emit_kind(const Protocol *p, int fi)
 }
 
 bool at_end_only(const Field *f, unsigned form) { return f->brief && form + 1 < f->nforms; }
+
+/* Few rows for a step that ends with this field and does not move the tail, which else is said too. */
+bool may_stay(const Protocol *p, const Field *f)
+{
+    if (!p->m->tail_stays || f->tail || f->loop) return false;
+    EmitRole role = f->emit ? p->m->c->emits.data[f->index].role : EMIT_OUTPUT;
+    return (f->flags || f->width <= SMALL_REG) && (role == EMIT_OUTPUT || role == EMIT_TAKE);
+}
+
+static void add_staying(Protocol *p, Kind k)
+{
+    k.name = xfmt("%s.stay", p->fields.data[k.field].name);
+    k.last = k.retire = k.stay = true;
+    add_kind(p, k);
+}
 
 static bool has_later(const Protocol *p, int fi) { return (uint32_t)fi + 1 < p->fields.n; }
 
@@ -264,6 +279,7 @@ static void field_kinds(Protocol *p, int fi)
             k.last = true;
             add_kind(p, k);
         }
+        if (final && may_stay(p, f)) add_staying(p, k);
         if (!final || has_later(p, fi)) {
             k.name = xfmt("%s.more", base);
             k.last = false;
@@ -332,6 +348,7 @@ static bool outranks(const Protocol *p, uint32_t a, uint32_t b)
     if (x->carry || y->carry) return x->carry && (!y->carry || a < b);
     if (x->field != y->field) return x->field >= 0 && (y->field < 0 || x->field < y->field);
     if (x->hold != y->hold) return x->hold;
+    if (x->stay != y->stay) return x->stay;
     if ((x->form < 0) != (y->form < 0)) return x->form >= 0;
     return a < b;
 }
@@ -361,6 +378,7 @@ static void make_kinds(Protocol *p)
         }
         Kind k = emit_kind(p, (int)i);
         add_kind(p, k);
+        if (may_stay(p, &p->fields.data[i])) add_staying(p, k);
         if ((k.role != ROLE_OUTPUT && k.role != ROLE_TAKE) || !has_later(p, (int)i)) continue;
         k.last = k.retire = false;
         k.name = xfmt("%s.more", k.name);
@@ -427,6 +445,16 @@ static Ref none_after(Protocol *p, uint32_t f)
     return r;
 }
 
+/* The tail stays as it is, and nothing but it is said after field f. */
+static Ref only_staying(Protocol *p, uint32_t f)
+{
+    Circuit *c = p->m->c;
+    Ref r = p->m->tail_stays;
+    for (uint32_t h = f + 1; h < p->fields.n; h++)
+        if (!p->fields.data[h].tail) r = ir_and(c, r, ir_not(c, p->fields.data[h].need));
+    return r;
+}
+
 /* Bits [lo, lo + width) of what a field says. */
 static Ref field_slice(Circuit *c, const Field *f, unsigned lo, unsigned width)
 {
@@ -469,6 +497,7 @@ static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
         Ref on = emit;
         if (x->form >= 0) on = ir_and(c, on, matches(c, f->part[0], f->chunk_width[0], f->width - f->chunk_width[0], f->form[x->form]));
         if (x->hold) on = ir_and(c, on, ir_not(c, c->retire));
+        else if (x->stay) on = ir_and(c, on, only_staying(p, fi));
         else if (x->last && !f->tail) on = ir_and(c, on, last);
         p->kind_ref[k] = on;
         x->word = word;
@@ -504,7 +533,7 @@ static void emit_conditions(Protocol *p, uint32_t fi)
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         Kind *x = &p->kinds.data[k];
         if (x->field != (int)fi) continue;
-        p->kind_ref[k] = x->last && !ends ? ir_and(c, on, last) : on;
+        p->kind_ref[k] = x->stay ? ir_and(c, on, only_staying(p, fi)) : x->last && !ends ? ir_and(c, on, last) : on;
         x->word = word;
     }
 }

@@ -36,6 +36,8 @@ const Kind *protocol_kind(const Protocol *p, Role role);
 static inline uint32_t kind_host_state(const Kind *k) { return (uint32_t)(-2 - k->field); }
 /* Is the short form only for the end of a step? */
 bool at_end_only(const Field *f, unsigned form);
+/* Has the field a kind that ends a step in which the tail stays as it is? */
+bool may_stay(const Protocol *p, const Field *f);
 /* The token channel that is 1 for the kinds that `is` accepts; channels of one name are one. */
 uint32_t protocol_channel(Protocol *p, const char *name, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b);
 bool protocol_has(const Protocol *p, bool (*is)(const Protocol *, const Kind *, int, int), int a, int b);
