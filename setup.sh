@@ -116,6 +116,7 @@ python3-venv                     the stock package lives in an environment of it
     do_build
     [ -x .venv-hf/bin/python ] || quietly "python3 -m venv" python3 -m venv .venv-hf
     quietly "pip install" .venv-hf/bin/pip install -r tests/hf/requirements.txt
+    quietly "pip install" .venv-hf/bin/pip install --no-deps --upgrade --target .venv-hf/fla -r tests/hf/requirements-fla.txt
     TAPEOUT=$PWD/$build/tapeout WORK=$PWD/$build/hf .venv-hf/bin/python tests/hf/parity.py
 }
 

@@ -111,12 +111,12 @@ static uint64_t layer_bytes(const Target *t) { return (uint64_t)t->value_heads /
 int cmd_targets(const Args *a)
 {
     (void)a;
-    printf("%-15s %-11s %-8s %6s %6s %4s %4s %4s %4s %9s %-8s  %s\n", "name", "family", "dtype", "hidden", "mlp", "kh", "vh", "dk", "dv", "ram/layer", "exact", "about");
+    printf("%-19s %-14s %-8s %6s %6s %4s %4s %4s %4s %9s %-8s  %s\n", "name", "family", "dtype", "hidden", "mlp", "kh", "vh", "dk", "dv", "ram/layer", "exact", "about");
     for (const Target *t = targets; t < targets + ntargets; t++) {
         const char *size[5];
         uint64_t n[5] = { t->hidden, t->mlp, t->key_heads, t->value_heads, layer_bytes(t) };
         for (int i = 0; i < 5; i++) size[i] = n[i] ? xfmt("%llu", (unsigned long long)n[i]) : "any";
-        printf("%-15s %-11s %-8s %6s %6s %4s %4s %4u %4u %9s %-8s  %s\n", t->name, t->family, t->bf16 ? "bfloat16" : "float32", size[0], size[1], size[2],
+        printf("%-19s %-14s %-8s %6s %6s %4s %4s %4u %4u %9s %-8s  %s\n", t->name, t->family, t->bf16 ? "bfloat16" : "float32", size[0], size[1], size[2],
                size[3], t->dk, t->dv, size[4], "f32 bf16", t->about);
     }
     return 0;

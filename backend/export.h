@@ -38,6 +38,7 @@ typedef struct {
     const char *name, *model_type, *architecture;
     unsigned bit;
     float norm_add;                               /* 1 where norm weights are plain gains: the chip's are zero-centred */
+    const char *embedding;                        /* the tensor's name, after "model." */
     void (*config)(const Model *m, json_t *json); /* adds to config.json */
     const char *(*refuse)(const Model *m);        /* why the family cannot hold the chip, or NULL */
 } Family;

@@ -29,7 +29,7 @@ static From ba_row(const Geometry *g, uint32_t r)
 }
 
 /* ---- the table ---- */
-enum { QWEN35 = 1, NEXT = 2, MOE = 4, OLMO = 8, QWEN = QWEN35 | NEXT | MOE, ALL = QWEN | OLMO };
+enum { QWEN35 = 1, NEXT = 2, MOE = 4, OLMO = 8, FLA = 16, QWEN = QWEN35 | NEXT | MOE, HF = QWEN | OLMO, ALL = HF | FLA };
 #define ROW(id) chip_row(T_##id, r)
 #define ROW_FROM(id, first) chip_row(T_##id, (first) + r)
 #define TENSOR(id, families, scope, dims, name, s0, s1, s2, source, add)                            \
@@ -102,6 +102,22 @@ static void config_olmo(const Model *m, json_t *o)
     json_object_set_new(o, "rope_parameters", json_null());
 }
 
+/* Words of its own for the same things. Other kernels than the recurrent one round the state to the model's dtype between chunks. */
+static void config_fla(const Model *m, json_t *o)
+{
+    static const char *const theirs[] = { "attention_bias", "attention_dropout", "num_attention_heads", "num_key_value_heads", "linear_num_key_heads",
+        "linear_num_value_heads", "linear_key_head_dim", "linear_value_head_dim", "linear_conv_kernel_dim", "layer_types", "full_attention_interval" };
+    const Geometry *g = &m->geo;
+    json_object_set(o, "norm_eps", json_object_get(o, "rms_norm_eps"));
+    json_object_del(o, "rms_norm_eps");
+    for (unsigned i = 0; i < sizeof theirs / sizeof *theirs; i++) json_object_del(o, theirs[i]);
+    json_t *own = json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:f, s:b, s:b, s:b}", "attn_mode", "fused_recurrent", "hidden_act", "swish", "head_dim", g->dk,
+                            "num_heads", g->nk, "num_v_heads", g->nv, "conv_size", g->taps, "expand_v", (double)g->dv / g->dk, "use_gate", 1,
+                            "use_short_conv", 1, "allow_neg_eigval", 0);
+    json_object_update(o, own);
+    json_decref(own);
+}
+
 /* ---- what a family cannot hold ---- */
 static const char *refuse_none(const Model *m)
 {
@@ -117,11 +133,20 @@ static const char *refuse_olmo(const Model *m)
     return NULL;
 }
 
+/* It has none of the gated attention that a memory in attention needs. */
+static const char *refuse_fla(const Model *m)
+{
+    for (uint32_t i = 0; i < m->geo.layers; i++)
+        if (m->layer[i].full && m->layer[i].t[T_O_PROJ].n) return "an attention layer of the chip does something";
+    return NULL;
+}
+
 const Family families[] = {
-    { "qwen3_5", "qwen3_5_text", "Qwen3_5ForCausalLM", QWEN35, 0, config_qwen35, refuse_none },
-    { "qwen3_next", "qwen3_next", "Qwen3NextForCausalLM", NEXT, 0, config_next, refuse_none },
-    { "qwen3_5_moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", MOE, 0, config_moe, refuse_none },
-    { "olmo_hybrid", "olmo_hybrid", "OlmoHybridForCausalLM", OLMO, 1, config_olmo, refuse_olmo },
+    { "qwen3_5", "qwen3_5_text", "Qwen3_5ForCausalLM", QWEN35, 0, "embed_tokens", config_qwen35, refuse_none },
+    { "qwen3_next", "qwen3_next", "Qwen3NextForCausalLM", NEXT, 0, "embed_tokens", config_next, refuse_none },
+    { "qwen3_5_moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", MOE, 0, "embed_tokens", config_moe, refuse_none },
+    { "olmo_hybrid", "olmo_hybrid", "OlmoHybridForCausalLM", OLMO, 1, "embed_tokens", config_olmo, refuse_olmo },
+    { "gated_deltanet", "gated_deltanet", "GatedDeltaNetForCausalLM", FLA, 1, "embeddings", config_fla, refuse_fla },
 };
 const unsigned nfamilies = sizeof families / sizeof *families;
 

@@ -108,7 +108,7 @@ static void list_items(Items *w)
     const Model *m = w->x->m;
     const uint64_t vocab = w->x->vocab, hidden = m->geo.hidden;
     const bool half = m->bf16;
-    export_add(w, (Item){ .half = half, .name = xfmt("model.embed_tokens.weight"), .dims = 2, .shape = { vocab, hidden }, .row = export_embed_row });
+    export_add(w, (Item){ .half = half, .name = xfmt("model.%s.weight", w->x->family->embedding), .dims = 2, .shape = { vocab, hidden }, .row = export_embed_row });
     for (uint32_t l = 0; l < m->geo.layers; l++)
         for (unsigned i = 0; i < nfamily_tensors; i++) {
             const FamilyTensor *s = &family_tensors[i];

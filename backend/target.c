@@ -9,6 +9,7 @@ const Target targets[] = {
     {"native", "qwen3_5", "only the chip; geometry chosen for the machine, 256 rows a key head", false, true, 0, 0, 0, 0, 256, 16, 1, 1, 8, 1e-6, 0},
     {"native64", "qwen3_5", "as native with 64 rows a key head, the shape of fla's and mlx's kernels", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 8, 1e-6, 0},
     {"olmo-hybrid", "olmo_hybrid", "as native64, in OLMo-Hybrid (the heads of its 7B, 96 and 192, are no powers of two)", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 8, 1e-6, 0},
+    {"gated-deltanet", "gated_deltanet", "as native64, in fla's GatedDeltaNet", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 8, 1e-6, 0},
     {"qwen3.5-0.8b", "qwen3_5", "geometry of Qwen3.5-0.8B", true, false, 1024, 3584, 16, 16, 128, 128, 8, 2, 256, 1e-6, 0},
     {"qwen3.5-2b", "qwen3_5", "geometry of Qwen3.5-2B", true, false, 2048, 6144, 16, 16, 128, 128, 8, 2, 256, 1e-6, 0},
     {"qwen3.5-4b", "qwen3_5", "geometry of Qwen3.5-4B", true, false, 2560, 9216, 16, 32, 128, 128, 16, 4, 256, 1e-6, 0},
@@ -16,6 +17,7 @@ const Target targets[] = {
     {"qwen3.5-27b", "qwen3_5", "geometry of Qwen3.5-27B", true, false, 5120, 17408, 16, 48, 128, 128, 24, 4, 256, 1e-6, 0},
     {"qwen3-next", "qwen3_next", "geometry of Qwen3-Next-80B-A3B, its MLPs dense", true, false, 2048, 5632, 16, 32, 128, 128, 16, 2, 256, 1e-6, 0},
     {"qwen3.5-35b-a3b", "qwen3_5_moe", "geometry of Qwen3.5-35B-A3B, all in the shared expert", true, false, 2048, 512, 16, 32, 128, 128, 16, 2, 256, 1e-6, 0},
+    {"gated-deltanet-1.3b", "gated_deltanet", "fla's own defaults for GatedDeltaNet", true, false, 2048, 5632, 6, 6, 256, 512, 1, 1, 8, 1e-6, 0},
 };
 const unsigned ntargets = sizeof targets / sizeof *targets;
 
