@@ -64,6 +64,22 @@ static bool has_factor(const Bits *g, Ref x, Ref f)
     return !(x & 1) && n->op == NODE_AND && (n->a == f || n->b == f);
 }
 
+/* Both ANDs, of which one has a factor that the other has negated. */
+static bool opposed(const Bits *g, Ref a, Ref b)
+{
+    const Node *x = &g->node.data[a >> 1];
+    if ((a & 1) || x->op != NODE_AND) return false;
+    return has_factor(g, b, bits_not(x->a)) || has_factor(g, b, bits_not(x->b));
+}
+
+/* What is left of b, the negation of an AND, where its factor a is 1; b itself when a is no factor. */
+static Ref remaining(const Bits *g, Ref a, Ref b)
+{
+    const Node *x = &g->node.data[b >> 1];
+    if (!(b & 1) || !has_factor(g, b ^ 1, a)) return b;
+    return bits_not(x->a == a ? x->b : x->a);
+}
+
 Ref bits_and(Bits *g, Ref a, Ref b)
 {
     if (a > b) {
@@ -74,7 +90,10 @@ Ref bits_and(Bits *g, Ref a, Ref b)
     if (a == TRUE_REF || a == b) return b;
     if (has_factor(g, b, a)) return b;
     if (has_factor(g, a, b)) return a;
-    if (has_factor(g, b, bits_not(a)) || has_factor(g, a, bits_not(b))) return FALSE_REF;
+    if (has_factor(g, b, bits_not(a)) || has_factor(g, a, bits_not(b)) || opposed(g, a, b)) return FALSE_REF;
+    Ref less = remaining(g, a, b), fewer = remaining(g, b, a);
+    if (less != b) return bits_and(g, a, less);
+    if (fewer != a) return bits_and(g, fewer, b);
     return intern_node(g, (Node){NODE_AND, a, b});
 }
 

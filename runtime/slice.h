@@ -22,7 +22,7 @@
 #include "bits.h"
 #include "sparse.h"
 
-enum { NO_SLOT = 0xffff, MAX_SUM = 1 << 14, MAX_DIRECT = 12, WIDEST = 2 };
+enum { NO_SLOT = 0xffff, MAX_SUM = 1 << 14, MAX_DIRECT = 12, WIDEST = 3 };
 
 /* A channel between two blocks: an Int whose planes are in memory. */
 typedef struct {

@@ -158,29 +158,136 @@ static uint32_t find_groups(const Sum *s, uint32_t *group)
     return groups;
 }
 
-/* Every term is a bit that adds 1, and the whole is assumed to be a bit: an OR, and a check where two groups could both be 1. */
+/* ---- sums that are a bit ---- */
+/* Every term is a bit that adds 1 or takes 1 away. */
 static bool all_bits(const Sum *s)
 {
     if (s->constant != 0) return false;
-    for (uint32_t i = 0; i < s->part.n; i++)
-        if (s->part.data[i].end - s->part.data[i].first != 1 || s->term.data[s->part.data[i].first].w != 1) return false;
-    return true;
+    for (uint32_t i = 0; i < s->term.n; i++)
+        if (s->term.data[i].w != 1 && s->term.data[i].w != -1) return false;
+    return s->part.n > 0;
 }
 
-static Ref join_bits(Block *k, const Sum *s, Ref *both)
+static bool takes_away(const Sum *s)
 {
-    uint32_t *group = xrealloc(NULL, (s->part.n + 1) * sizeof *group), groups = find_groups(s, group);
+    bool any = false;
+    for (uint32_t i = 0; i < s->term.n; i++) any |= s->term.data[i].w < 0;
+    return any;
+}
+
+/* A term of such a sum: its part's group. */
+typedef struct {
+    Ref plane;
+    uint32_t part, group;
+} BitTerm;
+typedef struct {
+    uint32_t n;
+    BitTerm *term;
+} BitTerms;
+
+static BitTerms terms_of(Block *k, const Sum *s, int64_t w, const uint32_t *group)
+{
+    BitTerms t = {0, pool_array(k->pool, s->term.n, sizeof *t.term)};
+    for (uint32_t i = 0; i < s->part.n; i++)
+        for (uint32_t e = s->part.data[i].first; e < s->part.data[i].end; e++)
+            if (s->term.data[e].w == w) t.term[t.n++] = (BitTerm){s->term.data[e].plane, i, group[i]};
+    return t;
+}
+
+/* Their OR; *both: where two may be 1, of different groups or of one part. */
+static Ref join_terms(Block *k, const BitTerms *t, uint32_t groups, Ref *both)
+{
     Ref any = FALSE_REF;
-    *both = FALSE_REF;
     for (uint32_t g = 0; g < groups; g++) {
         Ref mine = FALSE_REF;
-        for (uint32_t i = 0; i < s->part.n; i++)
-            if (group[i] == g) mine = bits_or(k->g, mine, s->term.data[s->part.data[i].first].plane);
+        uint32_t last = UINT32_MAX;
+        for (uint32_t i = 0; i < t->n; i++) {
+            if (t->term[i].group != g) continue;
+            if (t->term[i].part == last) *both = bits_or(k->g, *both, bits_and(k->g, mine, t->term[i].plane));
+            mine = bits_or(k->g, mine, t->term[i].plane);
+            last = t->term[i].part;
+        }
         *both = bits_or(k->g, *both, bits_and(k->g, any, mine));
         any = bits_or(k->g, any, mine);
     }
-    free(group);
     return any;
+}
+
+enum { FACTORS = 48 };
+/* The planes whose AND it is; more than FACTORS: the first of them, and FACTORS + 1. */
+static uint32_t factors(const Bits *g, Ref r, Ref *out, uint32_t n)
+{
+    const Node *x = &g->node.data[r >> 1];
+    if (n > FACTORS) return n;
+    if ((r & 1) || x->op != NODE_AND) {
+        if (n < FACTORS) out[n] = r;
+        return n + 1;
+    }
+    n = factors(g, x->a, out, n);
+    return factors(g, x->b, out, n);
+}
+
+static bool among(const Ref *list, uint32_t n, Ref r)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (list[i] == r) return true;
+    return false;
+}
+
+/* x is 1 only where y is, as their factors say. */
+static bool implies(const Bits *g, Ref x, Ref y)
+{
+    Ref mine[FACTORS], its[FACTORS];
+    uint32_t n = factors(g, x, mine, 0), m = factors(g, y, its, 0);
+    if (n > FACTORS || m > n) return false;
+    for (uint32_t i = 0; i < m; i++)
+        if (!among(mine, n, its[i])) return false;
+    return true;
+}
+
+/* Exceptions: a term that takes away goes with a term that is 1 wherever it is, p - n = p & ~n. Those that go with none are left. */
+static void take_exceptions(Block *k, BitTerms *plus, BitTerms *minus, uint32_t groups, Ref *bad)
+{
+    uint32_t left = 0, *of = pool_array(k->pool, minus->n, sizeof *of);
+    BitTerms gone = {0, pool_array(k->pool, minus->n, sizeof *gone.term)};
+    for (uint32_t i = 0; i < minus->n; i++)
+        for (of[i] = 0; of[i] < plus->n && !implies(k->g, minus->term[i].plane, plus->term[of[i]].plane); of[i]++) {}
+    for (uint32_t p = 0; p < plus->n; p++) {
+        gone.n = 0;
+        for (uint32_t i = 0; i < minus->n; i++)
+            if (of[i] == p) gone.term[gone.n++] = minus->term[i];
+        plus->term[p].plane = bits_and(k->g, plus->term[p].plane, bits_not(join_terms(k, &gone, groups, bad)));
+    }
+    for (uint32_t i = 0; i < minus->n; i++)
+        if (of[i] == plus->n) minus->term[left++] = minus->term[i];
+    minus->n = left;
+}
+
+/* The sum, taken to be 0 or 1 because at most one term of each sign is 1 and none takes away what is not there: a few ORs instead of adders. *bad: where
+ * that is not so. Without terms that take away that is just where the sum is neither. */
+static Ref join_bits(Block *k, const Sum *s, Ref *bad)
+{
+    uint32_t *group = xrealloc(NULL, (s->part.n + 1) * sizeof *group), groups = find_groups(s, group);
+    BitTerms plus = terms_of(k, s, 1, group), minus = terms_of(k, s, -1, group);
+    *bad = FALSE_REF;
+    take_exceptions(k, &plus, &minus, groups, bad);
+    Ref any = join_terms(k, &plus, groups, bad), none = join_terms(k, &minus, groups, bad);
+    *bad = bits_or(k->g, *bad, bits_and(k->g, none, bits_not(any)));
+    free(group);
+    return bits_and(k->g, any, bits_not(none));
+}
+
+/* Every term that adds is an exception to one that takes away: the sum is 0 or -1. */
+static bool all_exceptions(Block *k, const Sum *s)
+{
+    enum { MOST_TERMS = 64 };
+    if (s->term.n > MOST_TERMS) return false;
+    for (uint32_t i = 0; i < s->term.n; i++) {
+        bool found = s->term.data[i].w < 0;
+        for (uint32_t j = 0; j < s->term.n && !found; j++) found = s->term.data[j].w < 0 && implies(k->g, s->term.data[i].plane, s->term.data[j].plane);
+        if (!found) return false;
+    }
+    return true;
 }
 
 Ref one_of(Block *k, const Ref *bit, uint32_t n, const char *why)
@@ -217,7 +324,7 @@ static void assume(const Sum *s, const Int *old, uint8_t level, int64_t *lo, int
     int64_t least = s->constant, most = s->constant;
     for (uint32_t i = 0; i < s->part.n; i++) least += s->part.data[i].lo - s->part.data[i].offset, most += s->part.data[i].hi - s->part.data[i].offset;
     *lo = least, *hi = most;
-    if (level >= WIDEST) return;
+    if (level >= WIDEST - 1) return;
     if (level == 0 && old && old->hi > old->lo) *lo = old->lo, *hi = old->hi;
     else {
         bool steady = false;
@@ -241,18 +348,31 @@ static void narrow(Int *x)
     if (x->hi - x->lo >= 1ll << x->n) x->hi = x->lo + (1ll << x->n) - 1;
 }
 
+static Int *negative_bit(Block *k, Sum *s, uint32_t channel)
+{
+    Int *x = pool_alloc(k->pool, sizeof *x);
+    Ref bad;
+    for (uint32_t i = 0; i < s->term.n; i++) s->term.data[i].w = -s->term.data[i].w;
+    *x = (Int){.lo = -1, .n = 1, .plane = {bits_not(join_bits(k, s, &bad))}};
+    add_check(k, bad, channel);
+    return x;
+}
+
 Int *sum_channel(Block *k, Sum *s, const Int *old, uint32_t channel, uint8_t level)
 {
     int64_t lo, hi, least = s->constant, most = s->constant;
     Int *x = pool_alloc(k->pool, sizeof *x);
-    assume(s, old, level, &lo, &hi);
+    /* what join_bits takes for granted is more than a range: that comes first, then the range */
+    bool bits = all_bits(s), strict = bits && takes_away(s);
+    if (strict && level == 0 && !old && all_exceptions(k, s)) return negative_bit(k, s, channel);
+    assume(s, old, strict && level ? level - 1 : level, &lo, &hi);
     for (uint32_t i = 0; i < s->part.n; i++) least += s->part.data[i].lo - s->part.data[i].offset, most += s->part.data[i].hi - s->part.data[i].offset;
     *x = (Int){.lo = lo, .n = bits_width((uint64_t)(hi - lo))};
     x->hi = most - lo < (1ll << x->n) ? most : lo + (1ll << x->n) - 1;
-    if (lo == 0 && hi == 1 && all_bits(s)) {
-        Ref both;
-        x->plane[0] = join_bits(k, s, &both);
-        if (most > 1) add_check(k, both, channel);
+    if (lo == 0 && hi == 1 && bits && (!strict || level == 0)) {
+        Ref bad;
+        x->plane[0] = join_bits(k, s, &bad);
+        if (most > 1 || strict) add_check(k, bad, channel);
         return x;
     }
     /* wide enough that a value below lo shows in the planes above x's own */

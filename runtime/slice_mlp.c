@@ -431,6 +431,29 @@ typedef struct {
     double w[MAX_PLANES * 4];
 } Factor;
 
+/* Planes for the table's whole numbers as sign * (value - from), where that is above 0. */
+static void table_digits(Maker *mk, const Table *t, const int64_t *v, int64_t from, int sign, int64_t most, double unit, Factor *f)
+{
+    uint8_t *bit = xrealloc(NULL, t->size);
+    for (uint32_t p = 0; most >> p; p++) {
+        for (uint32_t i = 0; i < t->size; i++) bit[i] = sign * (v[i] - from) > 0 ? (uint64_t)(sign * (v[i] - from)) >> p & 1 : 0;
+        f->plane[f->n] = table_plane(mk->k, t, bit);
+        f->w[f->n++] = sign * unit * (double)(1ll << p);
+    }
+    free(bit);
+}
+
+/* A narrow channel that may be below 0, as what is above and what is below. */
+static void signed_channel(Maker *mk, const Int *x, double w, Factor *f)
+{
+    int64_t v[16];
+    Table t = {.n = x->n, .size = (uint32_t)(x->hi - x->lo) + 1};
+    memcpy(t.in, x->plane, x->n * sizeof *x->plane);
+    for (uint32_t i = 0; i < t.size; i++) v[i] = x->lo + i;
+    if (x->hi > 0) table_digits(mk, &t, v, 0, 1, x->hi, w, f);
+    table_digits(mk, &t, v, 0, -1, -x->lo, w, f);
+}
+
 static bool up_factor(Maker *mk, uint32_t up, Factor *f)
 {
     const Forms *u = &mk->l->up;
@@ -439,11 +462,15 @@ static bool up_factor(Maker *mk, uint32_t up, Factor *f)
     for (uint32_t e = up == NONE ? 0 : u->start[up]; up != NONE && e < u->start[up + 1]; e++) {
         const Int *x = channel_int(mk->k->x, u->e.data[e].at);
         double w = (double)u->e.data[e].w, far = w * (double)x->lo, near = w * (double)x->hi;
-        f->c += far;
         f->lo += far < near ? far : near;
         f->hi += far < near ? near : far;
+        if (f->n + MAX_PLANES > MAX_PLANES * 4) return false;
+        if (x->lo < 0 && x->n <= 4) {
+            signed_channel(mk, x, w, f);
+            continue;
+        }
+        f->c += far;
         for (uint32_t p = 0; p < x->n; p++) {
-            if (f->n == MAX_PLANES * 4) return false;
             f->plane[f->n] = x->plane[p];
             f->w[f->n++] = w * (double)(1ll << p);
         }
@@ -451,33 +478,40 @@ static bool up_factor(Maker *mk, uint32_t up, Factor *f)
     return true;
 }
 
-/* The table as unit * (integer, lo + planes). */
-static bool table_factor(Maker *mk, const Table *t, const double *value, Factor *f)
+static double table_unit(const Table *t, const double *value)
 {
     double unit = INFINITY;
-    int64_t lo = INT64_MAX, hi = INT64_MIN, v;
+    int64_t v;
     for (uint32_t i = 0; i < t->size; i++)
         if (fabs(value[i]) > 1e-9 && fabs(value[i]) < unit) unit = fabs(value[i]);
-    if (unit == INFINITY) unit = 1;
-    if (whole(unit, &v) && v > 0) unit = 1;
-    for (uint32_t i = 0; i < t->size; i++) {
-        if (!whole(value[i] / unit, &v)) return false;
-        if (v < lo) lo = v;
-        if (v > hi) hi = v;
+    return unit == INFINITY || (whole(unit, &v) && v > 0) ? 1 : unit;
+}
+
+/* The table as unit * whole numbers: what is above 0 and what is below it have planes of their own, so that 0 is no plane at all and guards need no
+ * constant; where that takes too many planes, they are of the numbers less the smallest. */
+static bool table_factor(Maker *mk, const Table *t, const double *value, Factor *f)
+{
+    double unit = table_unit(t, value);
+    int64_t lo = INT64_MAX, hi = INT64_MIN, *v = xrealloc(NULL, t->size * sizeof *v);
+    bool ok = true;
+    for (uint32_t i = 0; i < t->size && ok; i++) {
+        ok = whole(value[i] / unit, &v[i]);
+        if (v[i] < lo) lo = v[i];
+        if (v[i] > hi) hi = v[i];
     }
-    f->c = unit * (double)lo;
+    ok = ok && bits_width((uint64_t)(hi - lo)) <= MAX_PLANES;
+    f->c = 0;
     f->lo = unit * (double)lo;
     f->hi = unit * (double)hi;
-    f->n = bits_width((uint64_t)(hi - lo));
-    if (f->n > MAX_PLANES) return false;
-    uint8_t *bit = xrealloc(NULL, t->size);
-    for (uint32_t p = 0; p < f->n; p++) {
-        for (uint32_t i = 0; i < t->size; i++) bit[i] = (uint64_t)(llrint(value[i] / unit) - lo) >> p & 1;
-        f->plane[p] = table_plane(mk->k, t, bit);
-        f->w[p] = unit * (double)(1ll << p);
+    if (ok && bits_width(hi > 0 ? (uint64_t)hi : 0) + bits_width(lo < 0 ? (uint64_t)-lo : 0) <= bits_width((uint64_t)(hi - lo)) + 1) {
+        table_digits(mk, t, v, 0, 1, hi > 0 ? hi : 0, unit, f);
+        table_digits(mk, t, v, 0, -1, lo < 0 ? -lo : 0, unit, f);
+    } else if (ok) {
+        f->c = f->lo;
+        table_digits(mk, t, v, lo, 1, hi - lo, unit, f);
     }
-    free(bit);
-    return true;
+    free(v);
+    return ok;
 }
 
 /* Adds the product of two factors, one of which may have no planes. */
