@@ -225,7 +225,7 @@ static const char *run_lanes(Worker *w)
 static bool open_worker(Worker *w, char **why)
 {
     enum { HUGE_PAGE = 1 << 21 };
-    if (!(w->s = slice_open(w->b->m, false, why))) return false;
+    if (!(w->s = slice_open(w->b->m, false, false, why))) return false;
     w->stride = (slice_bytes(w->s) + 63) / 64 * 64;
     w->stride += w->stride % 128 ? 0 : 64; /* an odd number of cache lines, so that lanes do not meet in a few sets */
     w->mapped = (w->stride * w->lanes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;

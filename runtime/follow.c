@@ -31,7 +31,7 @@ typedef struct {
 static bool open_planes(Follow *w, const Image *image)
 {
     if (w->o->single) return fail(&w->why, "one token at a time, as asked");
-    if (!(w->s = slice_open(w->m, true, &w->why))) return false;
+    if (!(w->s = slice_open(w->m, true, false, &w->why))) return false;
     w->state = calloc(1, slice_bytes(w->s) + 8);
     if (!w->state) die("out of memory");
     SliceState state = {w->s, w->state, NULL};

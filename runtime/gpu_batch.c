@@ -63,7 +63,7 @@ static bool open_device(GpuBatch *g)
 {
     Batch *b = g->b;
     char *why = NULL;
-    if (!(g->s = slice_open(b->m, b->o->cells, &why))) {
+    if (!(g->s = slice_open(b->m, b->o->cells, true, &why))) {
         give_up(g, why);
         free(why);
         return false;

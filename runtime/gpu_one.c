@@ -40,7 +40,7 @@ static bool open_planes(One *o, GpuDevice *d, char **err)
 {
     char *why = NULL;
     GpuBlocksOptions options = {.inputs = GPU_MANY, .machines = 1, .room = ROOM, .trace = true, .prepare = choose_roles};
-    if ((o->slice = slice_open(o->m, false, &why))) o->k = gpu_blocks_open(d, o->slice, &options, NULL, &why, err);
+    if ((o->slice = slice_open(o->m, false, true, &why))) o->k = gpu_blocks_open(d, o->slice, &options, NULL, &why, err);
     if (o->k) return true;
     if (why) fail(err, "%s: back end %s cannot run it: %s", o->m->path, d->name, why);
     free(why);

@@ -193,15 +193,28 @@ static bool stage_block(Slice *s, Stage *st, Block *k)
     return ok && slice_mlp(s->mlp[st->layer], k, st->level);
 }
 
-static void stage_checks(Stage *st, Block *k)
+static void check_apart(Stage *st, Block *k, const CheckNode *c)
 {
+    uint16_t slot = slice_new_slot(k->s);
+    vec_push(&k->goal, ((BitGoal){c->ref, slot}));
+    vec_push(&st->check, ((Check){slot, c->what, c->why}));
+}
+
+/* One plane says that all is well; which check failed is found out when it does not. */
+static void stage_checks(Stage *st, Block *k, bool apart)
+{
+    Ref any = FALSE_REF;
     st->check.n = 0;
+    st->any = NO_SLOT;
     for (uint32_t i = 0; i < k->check.n; i++) {
         const CheckNode *c = &k->check.data[i];
-        uint16_t slot = slice_new_slot(k->s);
-        vec_push(&k->goal, ((BitGoal){c->ref, slot}));
-        vec_push(&st->check, ((Check){slot, c->what, c->why}));
+        if (apart) check_apart(st, k, c);
+        else vec_push(&st->check, ((Check){NO_SLOT, c->what, c->why}));
+        any = bits_or(k->g, any, c->ref);
     }
+    if (apart || any == FALSE_REF) return;
+    st->any = slice_new_slot(k->s);
+    vec_push(&k->goal, ((BitGoal){any, st->any}));
 }
 
 static void save_slots(Slice *s, Stage *st)
@@ -225,7 +238,7 @@ static const bool *needed_after(const Slice *s, const Stage *st)
     return st->kind == STAGE_EMBED ? s->needed[0] : st->kind == STAGE_IN ? s->needed[st->layer] : s->needed[st->layer + 1];
 }
 
-static bool compile_stage(Slice *s, Stage *st, const char **why)
+static bool compile_stage(Slice *s, Stage *st, bool apart, const char **why)
 {
     Block k;
     bool last = st->kind == STAGE_HEAD;
@@ -233,7 +246,7 @@ static bool compile_stage(Slice *s, Stage *st, const char **why)
     begin_block(s, &k, st);
     bool ok = stage_block(s, st, &k);
     if (ok) {
-        stage_checks(st, &k);
+        stage_checks(st, &k, apart);
         if (st->kind == STAGE_IN) memcpy(st[1].channel, st->channel, s->m->geo.hidden * sizeof *st->channel);
         else if (!last) end_block(s, &k, st[1].channel, needed_after(s, st));
         if (!bitcode_make(&st->code, &s->g, k.goal.data, k.goal.n, SLICE_TEMP)) ok = false, k.why = "too many planes";
@@ -255,7 +268,7 @@ static bool compile_from(Slice *s, uint32_t first, const char **why)
     for (uint32_t i = first; ok && i < s->nstages; i++) {
         /* what STAGE_IN makes is used by STAGE_OUT */
         if (i && s->stage[i].kind != STAGE_OUT) free_unused(s, &s->stage[i], fixed_slots(s));
-        ok = compile_stage(s, &s->stage[i], why);
+        ok = compile_stage(s, &s->stage[i], s->apart, why);
     }
     s->seconds += clock_seconds() - t;
     return ok;
@@ -382,12 +395,12 @@ static bool open_all(Slice *s, const char **why)
     return compile_from(s, 0, why);
 }
 
-Slice *slice_open(const Model *m, bool shared, char **err)
+Slice *slice_open(const Model *m, bool shared, bool apart, char **err)
 {
     Pool *p = pool_new();
     Slice *s = pool_alloc(p, sizeof *s);
     const char *why = NULL;
-    *s = (Slice){.m = m, .shared = shared, .pool = p};
+    *s = (Slice){.m = m, .shared = shared, .apart = apart, .pool = p};
     bits_init(&s->g);
     s->plane = pool_array(p, 65536, sizeof *s->plane);
     s->free = pool_array(p, SLICE_TEMP, sizeof *s->free);
@@ -485,25 +498,41 @@ void slice_restart_lane(Slice *s, uint32_t lane, const uint8_t *state)
 }
 
 /* ---- a pass ---- */
-static bool fails(const Slice *s, const Check *c)
+static bool in_active_lane(const Slice *s, uint16_t slot)
 {
     uint64_t any = 0;
-    for (uint32_t w = 0; w < PLANE_WORDS; w++) any |= s->plane[c->slot].w[w] & s->active[w];
+    for (uint32_t w = 0; w < PLANE_WORDS && slot != NO_SLOT; w++) any |= s->plane[slot].w[w] & s->active[w];
     return any != 0;
 }
 
-/* Widens what does not hold; 0: all holds; a fatal one gives its reason. */
-static uint32_t look(Slice *s, Stage *st, const char **why)
+/* Widens what does not hold; a fatal one gives its reason. */
+static const char *look(Slice *s, Stage *st)
 {
-    uint32_t failed = 0;
+    const char *why = NULL;
     for (uint32_t i = 0; i < st->check.n; i++) {
         const Check *c = &st->check.data[i];
-        if (!fails(s, c)) continue;
-        failed++;
-        if (c->what == CHECK_FATAL || st->level[c->what] >= WIDEST) *why = c->why;
+        if (!in_active_lane(s, c->slot)) continue;
+        if (c->what == CHECK_FATAL || st->level[c->what] >= WIDEST) why = c->why;
         else st->level[c->what]++;
     }
-    return failed;
+    return why;
+}
+
+/* A check of the stage has failed: the stage with its checks apart says which, and is compiled anew, with all after it. What the stage reads is still there. */
+static const char *widen_here(Slice *s, uint32_t stage)
+{
+    Stage *st = &s->stage[stage];
+    const char *why = NULL;
+    pthread_mutex_lock(&compiling);
+    load_slots(s, st);
+    bool ok = compile_stage(s, st, true, &why);
+    if (ok) {
+        bitcode_run(&st->code, s->plane);
+        why = look(s, st);
+    }
+    if (ok && !why) compile_from(s, stage, &why);
+    pthread_mutex_unlock(&compiling);
+    return why;
 }
 
 const char *slice_widen(Slice *s, uint32_t stage, const uint8_t *failed)
@@ -542,16 +571,12 @@ static void count_begun(Slice *s)
 static const char *run_stage(Slice *s, uint32_t i)
 {
     Stage *st = &s->stage[i];
-    const char *why = NULL;
     for (;;) {
         if (st->kind == STAGE_IN && s->shared) shift_past(s, st->layer);
         bitcode_run(&st->code, s->plane);
-        if (!look(s, st, &why)) return NULL;
+        if (!in_active_lane(s, st->any)) return NULL;
+        const char *why = widen_here(s, i);
         if (why) return why;
-        pthread_mutex_lock(&compiling);
-        bool ok = compile_from(s, i, &why);
-        pthread_mutex_unlock(&compiling);
-        if (!ok) return why;
     }
 }
 

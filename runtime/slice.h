@@ -15,8 +15,8 @@
  * arithmetic, is that unit for ever. A chip with a number that is no integer, a gate between off and linear, a write that is no plain
  * overwrite or any other thing that planes cannot hold is refused with the reason, and run one machine at a time.
  * The one thing taken on trust at first is how far a channel's value goes: contributions to one channel usually exclude each other, which the
- * weights alone do not say. So a range is ASSUMED, and planes that say so when a lane leaves it are computed with the rest and looked at in every
- * pass, before anything depends on them; then the block is compiled again with a wider range, at last the widest possible one, and run again. */
+ * weights alone do not say. So a range is ASSUMED, and whether a lane leaves one is computed with the rest, as one plane of each block, and looked at in every
+ * pass, before anything depends on it; then the block is compiled again with a wider range, at last the widest possible one, and run again. */
 #ifndef TAPEOUT_SLICE_H
 #define TAPEOUT_SLICE_H
 #include "bits.h"
@@ -33,7 +33,7 @@ typedef struct {
 
 /* Something that must be 0 in every active lane. */
 typedef struct {
-    uint16_t slot;
+    uint16_t slot; /* NO_SLOT: part of the stage's common plane */
     uint32_t what; /* channel whose range was assumed, or CHECK_FATAL */
     const char *why;
 } Check;
@@ -183,8 +183,9 @@ const char *cells_run(const Cells *c, Plane *plane, const uint64_t *active, uint
 Cells *slice_delta_cells(SliceDelta *d);
 
 /* ---- slice.c ---- */
-/* `shared`: the lanes are tokens of one machine, in order, not machines. NULL and a reason when the chip cannot be taken. */
-Slice *slice_open(const Model *m, bool shared, char **why);
+/* `shared`: the lanes are tokens of one machine, in order, not machines. `apart`: for who runs the stages elsewhere, every check of a stage has a plane of its
+ * own; else all have one. NULL and a reason when the chip cannot be taken. */
+Slice *slice_open(const Model *m, bool shared, bool apart, char **why);
 void slice_close(Slice *s);
 const Model *slice_model(const Slice *s);
 size_t slice_bytes(const Slice *s); /* of a machine's state */

@@ -128,6 +128,7 @@ typedef struct {
     uint32_t layer;
     BitCode code;
     VEC(Check) check;
+    uint16_t any;      /* where one of them fails; NO_SLOT: there are none, or they have slots of their own */
     uint8_t *level;    /* [hidden] */
     Channel **channel; /* [hidden] before the stage; NULL: 0 */
     uint32_t next, nfree, *free; /* slots at its beginning */
@@ -169,6 +170,7 @@ struct Slice {
     Forms head;
     uint32_t *kind_form, *bit_form, *code_of;
     bool began; /* shared: a block has been run */
+    bool apart; /* each check has a slot of its own */
 };
 
 /* ---- slice.c ---- */
