@@ -114,9 +114,6 @@ static void reading(const Place *p, uint32_t lane, double gate, uint32_t channel
     chip_put(p->c, p->out, p->c->plan->canary_ch + channel, (uint64_t)p->head * p->c->dv + lane, (float)w);
 }
 
-/* As in heads.c: beside pilots a cell of HOT reads 1. */
-static double unit_gate(const Chip *c) { return ldexp(1, LOG2_PILOT) / (HOT * NORM_GAIN * sqrt((double)c->dv / pilot_lanes(c->dv))); }
-
 static void hold(Chip *c)
 {
     Place p = place(c, 0);
@@ -124,9 +121,9 @@ static void hold(Chip *c)
     chip_form(c, p.b, p.head, lin_add(lin_const(-1), lin_node(c->plan->canary_ch + CH_ARM, 1), 2), HOT);
     pilots(&p);
     for (uint32_t lane = 0; lane < 3; lane++) constant(&p, value_row(&p, lane), lane == 2 ? HOT * (1 + ldexp(1, -LOG2_E)) : HOT, 0);
-    reading(&p, 0, unit_gate(c), CH_STATE, 1);
-    reading(&p, 1, unit_gate(c), CH_PRECISION, -ldexp(1, LOG2_E));
-    reading(&p, 2, unit_gate(c), CH_PRECISION, ldexp(1, LOG2_E));
+    reading(&p, 0, read_gate(c->dv), CH_STATE, 1);
+    reading(&p, 1, read_gate(c->dv), CH_PRECISION, -ldexp(1, LOG2_E));
+    reading(&p, 2, read_gate(c->dv), CH_PRECISION, ldexp(1, LOG2_E));
 }
 
 static void conv(Chip *c)
@@ -136,7 +133,7 @@ static void conv(Chip *c)
     chip_form(c, p.b, p.head, lin_const(1), HOT);
     pilots(&p);
     constant(&p, value_row(&p, 0), HOT, 1);
-    reading(&p, 0, unit_gate(c), CH_CONV, 1);
+    reading(&p, 0, read_gate(c->dv), CH_CONV, 1);
 }
 
 static void eps(Chip *c)

@@ -79,6 +79,7 @@ void chip_form(Chip *c, Weights *t, uint64_t row, Lin form, double scale);
 /* heads.c: all DeltaNet layers. Sets nk and nv of a native target. */
 void heads_size(Chip *c);
 void heads_emit(Chip *c, unsigned layer);
+double read_gate(unsigned dv); /* z of a lane that is read: open at this, shut at its negative or below */
 /* chip.c: the file; false and a message in c->error when it cannot be written. What `accept` (NULL: nothing) says of the finished file, before it takes
  * the place of `path`, decides: when it returns false, nothing is left behind and c->error is as `accept` left it. */
 typedef bool ChipAccept(const char *file, void *ctx);

@@ -20,7 +20,14 @@ bool export_gguf(const Model *m, const char *path, char **err);
 typedef enum { IN_LINEAR = 1, IN_FULL = 2, IN_ANY = 3 } LayerScope;
 /* Where a row of a stock tensor comes from: that row of the chip's tensor `id`. */
 typedef struct {
-    enum { FROM_CHIP, FROM_ZERO, FROM_PILOT } what; /* FROM_PILOT: the row makes a logit of at least GATE_ON from the pilots */
+    enum {
+        FROM_CHIP,
+        FROM_ZERO,
+        FROM_PILOT,        /* the row makes a logit of at least GATE_ON from the pilots */
+        FROM_GATE_CHANNEL, /* export_kimi.c: the row-th channel that gates look at, */
+        FROM_GATE_ROW,     /* a row of in_proj_z over those channels, */
+        FROM_GATED_OUT     /* and one of out_proj times what an open gate multiplies with */
+    } what;
     TensorId id;
     uint32_t row;
 } From;
@@ -29,7 +36,7 @@ typedef struct {
     unsigned families; /* bits of Family.bit */
     LayerScope scope;
     unsigned dims;
-    void (*shape)(const Geometry *g, uint64_t shape[3]);
+    void (*shape)(const Geometry *g, uint64_t shape[4]);
     From (*from)(const Geometry *g, uint32_t row);
     float add; /* to every element; NORM_WEIGHT: the family's norm_add */
 } FamilyTensor;
@@ -41,6 +48,7 @@ typedef struct {
     const char *embedding;                        /* the tensor's name, after "model." */
     void (*config)(const Model *m, json_t *json); /* adds to config.json */
     const char *(*refuse)(const Model *m);        /* why the family cannot hold the chip, or NULL */
+    const void *(*prepare)(const Model *m, uint32_t layer); /* Item.from of a layer's tensors, or NULL */
 } Family;
 extern const FamilyTensor family_tensors[];
 extern const unsigned nfamily_tensors;
@@ -73,7 +81,7 @@ typedef struct Item Item;
 struct Item {
     char *name;
     unsigned dims;
-    uint64_t shape[3], rows, cols; /* rows, cols: set by export_add */
+    uint64_t shape[4], rows, cols; /* rows, cols: set by export_add */
     bool half;                 /* bfloat16, else float32 */
     const FamilyTensor *stock; /* of a layer, else NULL */
     uint32_t layer;            /* of the chip or of the base model */
@@ -92,6 +100,13 @@ typedef struct {
 void export_add(Items *w, Item t);
 bool export_items(Items *w); /* writes them all, a row at a time */
 bool export_weights(Export *x);
+/* ---- export_kimi.c ---- */
+enum { LATENT = 8 }; /* every size of the attention layer that does nothing */
+void kimi_config(const Model *m, json_t *json);
+const char *kimi_refuse(const Model *m);
+const void *kimi_prepare(const Model *m, uint32_t layer);
+bool kimi_gate_row(const Model *m, const Item *t, From f, float *out); /* out is zero; false: and stays so */
+
 /* For other formats: room for the widest row, until row and bytes are freed; one tensor's data (false: *err or errno says why); bytes of a tensor; a hole
  * at the end of a file made part of it. */
 void export_rows(Items *w);

@@ -28,14 +28,24 @@ static From ba_row(const Geometry *g, uint32_t r)
     return i < share ? chip_row(T_B, head * share + i) : chip_row(T_A, head * share + i - share);
 }
 
+/* ---- Kimi Linear ---- */
+/* The key head of a value head: queries from `first` 0, keys from nk. */
+static From key_row(const Geometry *g, TensorId id, uint32_t first, uint32_t r)
+{
+    return chip_row(id, (first + r / g->dk / (g->nv / g->nk)) * g->dk + r % g->dk);
+}
+static From gate_channel(uint32_t row) { return (From){ FROM_GATE_CHANNEL, T_Z, row }; }
+static From gate_row(uint32_t row) { return (From){ FROM_GATE_ROW, T_Z, row }; }
+static From gated_out(uint32_t row) { return (From){ FROM_GATED_OUT, T_OUT, row }; }
+
 /* ---- the table ---- */
-enum { QWEN35 = 1, NEXT = 2, MOE = 4, OLMO = 8, FLA = 16, QWEN = QWEN35 | NEXT | MOE, HF = QWEN | OLMO, ALL = HF | FLA };
+enum { QWEN35 = 1, NEXT = 2, MOE = 4, OLMO = 8, FLA = 16, KIMI = 32, QWEN = QWEN35 | NEXT | MOE, HF = QWEN | OLMO, ALL = HF | FLA | KIMI };
 #define ROW(id) chip_row(T_##id, r)
 #define ROW_FROM(id, first) chip_row(T_##id, (first) + r)
 #define TENSOR(id, families, scope, dims, name, s0, s1, s2, source, add)                            \
-    static void id##_shape(const Geometry *g, uint64_t s[3])                                        \
+    static void id##_shape(const Geometry *g, uint64_t s[4])                                        \
     {                                                                                               \
-        (void)g, s[0] = s0, s[1] = s1, s[2] = s2;                                                   \
+        (void)g, s[0] = s0, s[1] = s1, s[2] = s2, s[3] = 1;                                                   \
     }                                                                                               \
     static From id##_from(const Geometry *g, uint32_t r)                                            \
     {                                                                                               \
@@ -142,11 +152,12 @@ static const char *refuse_fla(const Model *m)
 }
 
 const Family families[] = {
-    { "qwen3_5", "qwen3_5_text", "Qwen3_5ForCausalLM", QWEN35, 0, "embed_tokens", config_qwen35, refuse_none },
-    { "qwen3_next", "qwen3_next", "Qwen3NextForCausalLM", NEXT, 0, "embed_tokens", config_next, refuse_none },
-    { "qwen3_5_moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", MOE, 0, "embed_tokens", config_moe, refuse_none },
-    { "olmo_hybrid", "olmo_hybrid", "OlmoHybridForCausalLM", OLMO, 1, "embed_tokens", config_olmo, refuse_olmo },
-    { "gated_deltanet", "gated_deltanet", "GatedDeltaNetForCausalLM", FLA, 1, "embeddings", config_fla, refuse_fla },
+    { "qwen3_5", "qwen3_5_text", "Qwen3_5ForCausalLM", QWEN35, 0, "embed_tokens", config_qwen35, refuse_none, NULL },
+    { "qwen3_next", "qwen3_next", "Qwen3NextForCausalLM", NEXT, 0, "embed_tokens", config_next, refuse_none, NULL },
+    { "qwen3_5_moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", MOE, 0, "embed_tokens", config_moe, refuse_none, NULL },
+    { "olmo_hybrid", "olmo_hybrid", "OlmoHybridForCausalLM", OLMO, 1, "embed_tokens", config_olmo, refuse_olmo, NULL },
+    { "gated_deltanet", "gated_deltanet", "GatedDeltaNetForCausalLM", FLA, 1, "embeddings", config_fla, refuse_fla, NULL },
+    { "kimi_linear", "kimi_linear", "KimiLinearForCausalLM", KIMI, 1, "embed_tokens", kimi_config, kimi_refuse, kimi_prepare },
 };
 const unsigned nfamilies = sizeof families / sizeof *families;
 

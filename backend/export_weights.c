@@ -57,6 +57,7 @@ bool export_stock_row(const Export *x, const Item *t, uint64_t r, float *out)
     From f = t->stock->from(&x->m->geo, (uint32_t)r);
     float add = t->stock->add == NORM_WEIGHT ? x->family->norm_add : t->stock->add;
     if (f.what == FROM_PILOT) return pilot_row(x, t->layer, out);
+    if (f.what >= FROM_GATE_CHANNEL) return kimi_gate_row(x->m, t, f, out);
     bool any = f.what == FROM_CHIP && export_tensor_row(&x->m->geo, &x->m->layer[t->layer].t[f.id], f.row, NULL, out);
     for (uint64_t i = 0; add != 0 && i < t->cols; i++) any = true, out[i] += add;
     return any;
@@ -99,7 +100,8 @@ void export_add(Items *w, Item t)
     t.rows = t.shape[0];
     t.cols = 1;
     if (t.dims == 2) t.cols = t.shape[1];
-    if (t.dims == 3) t.rows *= t.shape[1], t.cols = t.shape[2];
+    if (t.dims >= 3) t.rows *= t.shape[1], t.cols = t.shape[2];
+    if (t.dims == 4) t.rows *= t.shape[2], t.cols = t.shape[3];
     vec_push(&w->items, t);
 }
 
@@ -109,13 +111,15 @@ static void list_items(Items *w)
     const uint64_t vocab = w->x->vocab, hidden = m->geo.hidden;
     const bool half = m->bf16;
     export_add(w, (Item){ .half = half, .name = xfmt("model.%s.weight", w->x->family->embedding), .dims = 2, .shape = { vocab, hidden }, .row = export_embed_row });
-    for (uint32_t l = 0; l < m->geo.layers; l++)
+    for (uint32_t l = 0; l < m->geo.layers; l++) {
+        const void *from = w->x->family->prepare ? w->x->family->prepare(m, l) : NULL;
         for (unsigned i = 0; i < nfamily_tensors; i++) {
             const FamilyTensor *s = &family_tensors[i];
-            Item t = { .half = half, .name = xfmt("model.layers.%u.%s", l, s->name), .dims = s->dims, .stock = s, .layer = l, .row = export_stock_row };
+            Item t = { .half = half, .name = xfmt("model.layers.%u.%s", l, s->name), .dims = s->dims, .stock = s, .layer = l, .row = export_stock_row, .from = from };
             s->shape(&m->geo, t.shape);
             if (s->families & w->x->family->bit && s->scope & (m->layer[l].full ? IN_FULL : IN_LINEAR)) export_add(w, t);
         }
+    }
     export_add(w, (Item){ .half = half, .name = xfmt("model.norm.weight"), .dims = 1, .shape = { hidden }, .row = export_final_norm_row });
     export_add(w, (Item){ .half = half, .name = xfmt("lm_head.weight"), .dims = 2, .shape = { vocab, hidden }, .row = export_head_row });
 }

@@ -193,6 +193,9 @@ static double acc_value(const Chip *c)
     return v;
 }
 
+/* P sqrt(dv / pilots) and the gain divide out: a cell of HOT comes out as 1 */
+double read_gate(unsigned dv) { return ldexp(1, LOG2_PILOT) / (HOT * NORM_GAIN * sqrt((double)dv / pilot_lanes(dv))); }
+
 static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, unsigned lane)
 {
     Chip *c = h->c;
@@ -236,8 +239,7 @@ static void emit_cell(Heads *h, const Block *b, uint32_t head, uint32_t group, u
     }
     uint32_t ch = p->out[bit >= 0 ? (unsigned)bit : q->cnt_lo];
     if (ch == UINT32_MAX) return;
-    /* P sqrt(dv / pilots) and the gain divide out: a cell of HOT comes out as 1 */
-    double zval = ldexp(1, LOG2_PILOT) / (HOT * NORM_GAIN * sqrt((double)c->dv / pilot_lanes(c->dv)));
+    double zval = read_gate(c->dv);
     unsigned low = clog2(c->dk);
     Lin sel = b->split ? match_form(p->raddr, low, q->nraddr, group) : lin_const(1);
     if (p->rgate.n) sel = lin_add(sel, p->rgate, 1), sel.k -= 1;

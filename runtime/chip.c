@@ -259,7 +259,7 @@ static void read_netlist(Reader *r, Model *m)
 
 static void read_manifest(Reader *r, Model *m, const json_t *o)
 {
-    static const char *const dtypes[] = {"float32", "bfloat16"}, *const families[] = {"qwen3_5", "qwen3_next", "qwen3_5_moe", "olmo_hybrid", "gated_deltanet"};
+    static const char *const dtypes[] = {"float32", "bfloat16"}, *const families[] = {"qwen3_5", "qwen3_next", "qwen3_5_moe", "olmo_hybrid", "gated_deltanet", "kimi_linear"};
     get_int(r, o, "manifest", "version", 1, 1);
     get_word(r, o, "manifest", "family", families, sizeof families / sizeof *families);
     m->name = get_string(r, o, "manifest", "name");

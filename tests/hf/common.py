@@ -45,6 +45,8 @@ class Chip:
         for k in self.kinds:
             for p in range(1 << k["width"]):
                 self.roles[k["base"] + p] = k["role"]
+        g = self.manifest["geometry"]
+        self.channels = 2 * g["linear_num_key_heads"] * g["linear_key_head_dim"] + g["linear_num_value_heads"] * g["linear_value_head_dim"]
         self.dtype = getattr(torch, self.manifest["dtype"])
 
     def export(self, family=None, *options):

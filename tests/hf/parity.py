@@ -26,6 +26,7 @@ CPU = ("cpu-spec/rv32i.ckt", "-D", "RAM=4KiB", "--vocab", "16384")
 MACHINES = {
     "mix": ("tests/hf/mix.ckt", "--vocab", "4096"),
     "mix-bf16": ("tests/hf/mix.ckt", "--vocab", "4096", "--dtype", "bf16"),
+    "mix-kda": ("tests/hf/mix.ckt", "--vocab", "4096", "-t", "kimi-linear"),
     "mix-0.8b": ("tests/hf/mix.ckt", "--vocab", "4096", "-t", "qwen3.5-0.8b"),
     "subleq": ("tests/machines/subleq.ckt",),
     "cpu": CPU,
@@ -135,7 +136,7 @@ def moves(name, chip, model, prompt, ours, cache, elf):
             token = feed(model, theirs, [token])[0, -1].item()
             moved.append(token)
         check(name, f"{there} tokens in the package from our state", moved == ours[at : at + there])
-        tapeout_state.write(back, theirs, chip.manifest["name"], token)
+        tapeout_state.write(back, theirs, chip.manifest["name"], token, rows=tapeout_state.conv_rows(model.config, chip.channels))
         rest, _ = chip.trace(steps=len(ours), backend=backend, more=("--load-state", back))
         rest = rest[: len(ours) - at - there]
         check(name, f"{len(rest)} tokens in our {backend} back end from theirs", len(rest) > 0 and rest == ours[at + there :][: len(rest)])
@@ -206,8 +207,8 @@ def one(name, count):
     return chip, model, prompt, ours, elf, cache
 
 
-def families(chip, prompt, ours, count, decoded=200):
-    for family in FAMILIES:
+def families(chip, prompt, ours, count, decoded=200, which=FAMILIES):
+    for family in which:
         folder = chip.export(family)
         model = load(folder)
         n = min(count, len(ours))
@@ -277,6 +278,9 @@ def machine(name, count):
         batch_in_pieces(name, model, runs, cache)
     if name in ("mix", "cpu"):
         families(chip, prompt, ours, count, decoded=200 if name == "mix" else 64)
+    if name == "cpu":
+        kda = Chip("cpu-kda", *CPU, "-t", "kimi-linear")
+        families(kda, kda.prompt(elf), kda.trace(elf, steps=count)[0][:count], count, decoded=64, which=("kimi_linear",))
     if name.startswith("mix"):
         others = [prompt[:2] + prompt[-3:], prompt[:8] + prompt[-3:]]  # files of which less is set
         batch(name, model, [(prompt, ours[:100])] + [(p, stepwise(model, p, 100)[0]) for p in others], 100)
@@ -327,7 +331,7 @@ def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     if args.alone:
         sys.exit(alone(args.names[0], args.tokens))
-    names = args.names or ["cpu-bf16", "cpu", "mix-bf16", "mix-0.8b", "gguf", "graft", "fla", "readme", "mix", "subleq"]  # the longest first
+    names = args.names or ["cpu-bf16", "cpu", "mix-bf16", "mix-0.8b", "gguf", "graft", "fla", "readme", "mix", "mix-kda", "subleq"]  # the longest first
     began = time.time()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         counts = list(pool.map(lambda name: apart(name, args.tokens), names))
