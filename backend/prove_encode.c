@@ -298,8 +298,23 @@ bool encoder_impossible(Encoder *e, const Bound *b, uint32_t n)
         if (b[i].lo > x->plo) l[k++] = at_least(e, b[i].v, p, b[i].lo);
         if (b[i].hi < x->phi) l[k++] = sat_not(at_least(e, b[i].v, p, (int64_t)b[i].hi + 1));
     }
-    bool no = false;
-    for (unsigned i = 0; k && !no && i < sizeof depth / sizeof *depth; i++) no = sat_ask(e->sat, l, k, depth[i], BUDGET) == SAT_NO;
+    SatAnswer r = SAT_SPENT;
+    for (unsigned i = 0; k && r != SAT_NO && i < sizeof depth / sizeof *depth; i++) r = sat_ask(e->sat, l, k, depth[i], BUDGET);
     free(l);
-    return no;
+    if (r == SAT_MAYBE) sample_add(e->s);
+    return r == SAT_NO;
+}
+
+bool encoder_model(const Encoder *e, Var v, int32_t *value)
+{
+    const Poly *p = v < e->poly.n ? &e->poly.data[v] : NULL;
+    if (!p || p->state != KNOWN) return false;
+    int64_t sum = p->k;
+    for (uint32_t i = 0; i < p->n; i++) {
+        int on = sat_model(e->sat, p->t[i].l);
+        if (!on) return false;
+        sum += on > 0 ? p->t[i].c : 0;
+    }
+    *value = solver_clamp(sum);
+    return true;
 }

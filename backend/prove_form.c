@@ -11,8 +11,15 @@ enum { VAIN = 20000, /* nodes of searches for ranges that were not shown */ MAX_
 
 double low_bit(double v)
 {
+    uint64_t bits, ones;
     if (v == 0) return 0;
-    int e;
+    memcpy(&bits, &v, sizeof bits);
+    ones = bits & ((1ull << 52) - 1);
+    int e = (int)(bits >> 52 & 0x7ff);
+    if (e > 52 && e < 0x7ff) { /* the leading 1 is worth 2^52 of the last place */
+        bits = (uint64_t)(e - 52 + __builtin_ctzll(ones | 1ull << 52)) << 52;
+        return memcpy(&v, &bits, sizeof v), v;
+    }
     double m = frexp(fabs(v), &e);
     uint64_t u = (uint64_t)ldexp(m, 53);
     return ldexp((double)(u & -u), e - 53);
@@ -506,6 +513,7 @@ static void tighten(Prover *p, Var v)
     int32_t lo, hi, k = d->k; /* the form where every variable is at its least */
     for (uint32_t i = 0; i < d->nlin; i++) k += d->lin[i].c * solver_var(p->s, d->lin[i].v)->lo;
     solver_sampled(p->s, v, &lo, &hi);
+    if (hi - lo <= 2) solver_shown(p->s, v, &lo, &hi);
     lo -= k, hi -= k;
     static const int32_t plain[3][2] = {{0, 1}, {-1, 0}, {-1, 1}};
     for (int i = 0; p->vain >= VAIN && d->nlin + d->ntable > 1 && i < 3; i++)
@@ -526,7 +534,7 @@ bool form_tighten(Prover *p, const Form *f)
         Var v = p->chan[f->t[i].ch];
         const VarInfo *x = solver_var(p->s, v);
         int32_t lo, hi;
-        solver_sampled(p->s, v, &lo, &hi);
+        solver_shown(p->s, v, &lo, &hi);
         if (lo > x->lo || hi < x->hi) any |= solver_prove(p->s, v, lo, hi);
     }
     Var s;

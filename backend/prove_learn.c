@@ -102,8 +102,8 @@ bool solver_exclusive(Solver *s, Var x, Var y)
 {
     VarTerm t[2] = {{x < y ? x : y, 1}, {x < y ? y : x, 1}};
     Var f = solver_lin(s, t, 2);
-    return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, (Literal){x, true}, (Literal){y, true}, FULL) ||
-           exclude_by_bits(s, x, y);
+    Literal a = {x, true}, b = {y, true};
+    return s->v.data[f].hi < s->v.data[x].hi + s->v.data[y].hi || exclude(s, a, b, SHALLOW) || exclude_by_bits(s, x, y) || exclude(s, a, b, FULL);
 }
 
 /* ---- pairs of gates ---- */
@@ -268,8 +268,8 @@ static bool learn(Solver *s, Effort e)
 }
 
 /* ---- ranges ---- */
-/* By facts about gates that were on together where a search ended; then by search alone. */
-static bool by_facts(Solver *s, Bound b, int sign)
+/* By facts about gates that were on together where a search ended; then by search alone. `near`: only what costs little. */
+static bool by_facts(Solver *s, Bound b, int sign, bool near)
 {
     if (s->v.data[b.v].kind == VAR_DEF)
         for (int i = 0; i < MAX_FACTS; i++) {
@@ -277,18 +277,22 @@ static bool by_facts(Solver *s, Bound b, int sign)
             bool r = search_ask(s, &b, 1, 1);
             s->model_of = NO_VAR;
             if (r) return true;
-            if (!s->found || !(learn(s, MODERATE) || (s->vain < VAIN && learn(s, FULL)))) break;
+            if (!s->found || !(learn(s, near ? SHALLOW : MODERATE) || (!near && s->vain < VAIN && learn(s, FULL)))) break;
         }
-    return search_impossible(s, &b, 1);
+    return near ? search_near(s, &b, 1) : search_impossible(s, &b, 1);
 }
 
-/* First by the means that answered last: the bits of a word are alike. */
+/* First by the means that answered last: the bits of a word are alike. What a search over bits finds instead mostly ends the matter. */
 static bool prove_side(Solver *s, Bound b, int sign)
 {
     if (sample_shows(s, &b, 1)) return false;
     for (int i = 0; i < 2; i++, s->bits_first = !s->bits_first)
-        if (s->bits_first ? encoder_impossible(s->encoder, &b, 1) : by_facts(s, b, sign)) return true;
-    return false;
+        if (s->bits_first ? encoder_impossible(s->encoder, &b, 1) : by_facts(s, b, sign, true)) return true;
+    if (s->deep >= DEEP || sample_shows(s, &b, 1)) return false;
+    uint64_t before = s->nodes;
+    bool r = by_facts(s, b, sign, false);
+    s->deep += r ? 0 : s->nodes - before;
+    return r;
 }
 
 bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi)

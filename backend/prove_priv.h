@@ -74,8 +74,9 @@ void solver_like(Solver *s, Var free, Var other);
 void solver_update(Solver *s, Var v);
 /* A range that is known to hold. */
 void solver_limit(Solver *s, Var v, int32_t lo, int32_t hi);
-/* The range of v in the samples. */
+/* The range of v in the samples; and that with the examples', which are few but telling. */
 void solver_sampled(const Solver *s, Var v, int32_t *lo, int32_t *hi);
+void solver_shown(Solver *s, Var v, int32_t *lo, int32_t *hi);
 /* Proves lo <= v <= hi by case split, within a budget; on success that becomes v's range. */
 bool solver_prove(Solver *s, Var v, int32_t lo, int32_t hi);
 /* Whether two bits are never both 1; remembered. */

@@ -43,6 +43,7 @@ typedef struct {
     double activity;
     uint32_t heap;      /* place in the heap, NONE: not there */
     int8_t phase;
+    uint32_t modelled;  /* the question whose answer `phase` belongs to */
 } Bit;
 typedef struct {
     uint32_t con, next;
@@ -65,6 +66,7 @@ struct Sat {
     VEC(SatLit) learnt, why;
     uint32_t head;      /* trail literals that were propagated */
     double step;
+    uint32_t asked;     /* questions */
 };
 
 Sat *sat_new(void)
@@ -511,10 +513,27 @@ static SatAnswer search(Sat *s, const SatLit *l, uint32_t n, uint32_t budget)
     }
 }
 
+static void keep_model(Sat *s)
+{
+    for (uint32_t i = 0; i < s->cone.n; i++) {
+        Bit *b = &s->bit.data[s->cone.data[i]];
+        b->phase = s->value.data[2 * s->cone.data[i]];
+        b->modelled = s->asked;
+    }
+}
+
+int sat_model(const Sat *s, SatLit l)
+{
+    const Bit *b = &s->bit.data[l >> 1];
+    return b->modelled != s->asked ? 0 : l & 1 ? -b->phase : b->phase;
+}
+
 SatAnswer sat_ask(Sat *s, const SatLit *l, uint32_t n, uint32_t depth, uint32_t budget)
 {
     make_cone(s, l, n, depth);
     SatAnswer r = begin(s) ? search(s, l, n, budget) : SAT_NO;
+    s->asked++;
+    if (r == SAT_MAYBE) keep_model(s);
     end(s);
     forget(s);
     return r;

@@ -24,4 +24,6 @@ void sat_fact(Sat *s, const SatTerm *t, uint32_t n, int64_t bound, bool whole);
 typedef enum { SAT_NO, SAT_MAYBE, SAT_SPENT } SatAnswer;
 /* Whether the literals can hold together: no; perhaps (an assignment has them all); or more than `budget` conflicts were met. */
 SatAnswer sat_ask(Sat *s, const SatLit *l, uint32_t n, uint32_t depth, uint32_t budget);
+/* After SAT_MAYBE: whether that assignment has the literal, 1 or -1; 0: the question did not meet it. */
+int sat_model(const Sat *s, SatLit l);
 #endif

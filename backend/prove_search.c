@@ -7,7 +7,7 @@
 #include "prove_solver.h"
 #include <stdlib.h>
 
-enum { BUDGET = 1000, MODERATE_BUDGET = 100, MAX_DEPTH = 12, WEIGHT = 4096 };
+enum { BUDGET = 1000, MODERATE_BUDGET = 100, MAX_DEPTH = 12, NEAR = 3 /* levels */, WEIGHT = 4096 };
 
 static int64_t floor_div(int64_t a, int64_t b) { return a / b - (a % b != 0 && (a < 0) != (b < 0)); }
 static int64_t ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0 && (a < 0) == (b < 0)); }
@@ -32,12 +32,12 @@ static void watch(Solver *s, Var v, Var user, uint32_t depth)
 /* A linear form is looked through at once, so that breadth-first order is that of definitions. */
 static void activate(Solver *s, Var v, uint32_t depth)
 {
-    const VarInfo x = s->v.data[v];
+    const VarInfo *x = &s->v.data[v];
     vec_push(&s->active, v);
-    uint32_t below = x.kind == VAR_DEF ? depth - 1 : depth;
-    for (uint32_t i = 0; i < x.nlin; i++) watch(s, x.lin[i].v, v, below);
-    for (uint32_t i = 0; i < x.ntable; i++) {
-        Var part[3] = {x.table[i].s, x.table[i].g, x.table[i].m};
+    uint32_t below = x->kind == VAR_DEF ? depth - 1 : depth;
+    for (uint32_t i = 0; i < x->nlin; i++) watch(s, x->lin[i].v, v, below);
+    for (uint32_t i = 0; i < x->ntable; i++) {
+        Var part[3] = {x->table[i].s, x->table[i].g, x->table[i].m};
         for (int k = 0; k < 3; k++)
             if (part[k] != NO_VAR) watch(s, part[k], v, below);
     }
@@ -141,14 +141,14 @@ static bool propagate_table(Solver *s, const Table *t, int64_t lo, int64_t hi)
 /* v = k + sum of parts; the rest of the sum bounds every part. */
 static bool propagate_one(Solver *s, Var v)
 {
-    const VarInfo x = s->v.data[v];
-    uint32_t n = x.nlin + x.ntable;
+    const VarInfo *x = &s->v.data[v]; /* no variable is made during a question */
+    uint32_t n = x->nlin + x->ntable;
     while (s->part.n < 2 * n) vec_push(&s->part, 0);
-    int64_t *part = s->part.data, lo = x.k, hi = x.k;
+    int64_t *part = s->part.data, lo = x->k, hi = x->k;
     for (uint32_t i = 0; i < n; i++) {
         part[2 * i] = part[2 * i + 1] = 0;
-        if (i < x.nlin) lin_bounds(s, &x.lin[i], 1, &part[2 * i], &part[2 * i + 1]);
-        else term_bounds(s, &x.table[i - x.nlin], &part[2 * i], &part[2 * i + 1]);
+        if (i < x->nlin) lin_bounds(s, &x->lin[i], 1, &part[2 * i], &part[2 * i + 1]);
+        else term_bounds(s, &x->table[i - x->nlin], &part[2 * i], &part[2 * i + 1]);
         lo += part[2 * i], hi += part[2 * i + 1];
     }
     if (!narrow(s, v, lo, hi)) return false;
@@ -157,7 +157,7 @@ static bool propagate_one(Solver *s, Var v)
     for (uint32_t i = 0; i < n; i++) {
         int64_t plo = vlo - (hi - part[2 * i + 1]), phi = vhi - (lo - part[2 * i]);
         if (plo <= part[2 * i] && phi >= part[2 * i + 1]) continue;
-        bool ok = i < x.nlin ? narrow_scaled(s, x.lin[i].v, x.lin[i].c, plo, phi) : propagate_table(s, &x.table[i - x.nlin], plo, phi);
+        bool ok = i < x->nlin ? narrow_scaled(s, x->lin[i].v, x->lin[i].c, plo, phi) : propagate_table(s, &x->table[i - x->nlin], plo, phi);
         if (!ok) return false;
     }
     return true;
@@ -393,16 +393,18 @@ bool search_pair(Solver *s, const Bound *b, Effort e)
     return climb(s, b, 2, 0, depth[e]) || (e > SHALLOW && s->spent && never(s, b, 2, budget[e]));
 }
 
-bool solver_impossible(Solver *s, const Bound *b, uint32_t n)
+bool search_near(Solver *s, const Bound *b, uint32_t n)
 {
-    return !sample_shows(s, b, n) && (search_impossible(s, b, n) || encoder_impossible(s->encoder, b, n));
+    s->limit = BUDGET;
+    s->spent = false;
+    return climb(s, b, n, 0, NEAR);
 }
 
 bool search_impossible(Solver *s, const Bound *b, uint32_t n)
 {
     s->limit = BUDGET;
     s->spent = false;
-    return climb(s, b, n, 0, MAX_DEPTH);
+    return climb(s, b, n, NEAR + 1, MAX_DEPTH);
 }
 
 bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth)
@@ -411,7 +413,23 @@ bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth)
     return ask(s, b, n, depth, UINT32_MAX);
 }
 
+/* What costs little first; then a search over bits, which may find an example; only then one as deep as it goes. */
+bool solver_impossible(Solver *s, const Bound *b, uint32_t n)
+{
+    if (sample_shows(s, b, n)) return false;
+    if (search_near(s, b, n) || encoder_impossible(s->encoder, b, n)) return true;
+    return !sample_shows(s, b, n) && search_impossible(s, b, n);
+}
+
 bool solver_never(Solver *s, const Bound *b, uint32_t n)
 {
-    return !sample_shows(s, b, n) && (never(s, b, n, BUDGET) || encoder_impossible(s->encoder, b, n));
+    if (sample_shows(s, b, n)) return false;
+    bool no = !imply(s, b, n);
+    s->implied.n = 0;
+    if (no || encoder_impossible(s->encoder, b, n)) return true;
+    if (s->deep >= DEEP || sample_shows(s, b, n)) return false;
+    uint64_t before = s->nodes;
+    bool r = never(s, b, n, BUDGET);
+    s->deep += r ? 0 : s->nodes - before;
+    return r;
 }

@@ -17,9 +17,10 @@ Solver *solver_new(Pool *pool)
 void solver_free(Solver *s)
 {
     void *blocks[] = {s->v.data, s->hash, s->seen, s->watch, s->queued, s->count, s->implied.data, s->sides.data, s->arms.data, s->samples.data,
-                      s->fact, s->cone.data, s->active.data, s->queue.data, s->watches.data, s->trail.data, s->part.data, s->counted.data};
+                      s->free.data, s->fact, s->cone.data, s->active.data, s->queue.data, s->watches.data, s->trail.data, s->part.data, s->counted.data};
     encoder_free(s->encoder);
     for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
+    for (unsigned i = 0; i < EXAMPLES; i++) free(s->example[i].data);
 }
 
 VarInfo *solver_var(const Solver *s, Var v) { return &s->v.data[v]; }
@@ -126,12 +127,31 @@ static int by_int(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* old plus c times each value of x; false when that is too many. */
-static bool sums(int32_t *v, uint32_t *n, const VarInfo *x, int32_t c)
+/* The rising values of v and, d above them, of v again: into out; returns how many. */
+static uint32_t merge_shifted(const int32_t *v, uint32_t n, int64_t d, int32_t *out)
+{
+    uint32_t m = 0;
+    for (uint32_t i = 0, j = 0; j < n;) {
+        int32_t x = solver_clamp(v[j] + d), y;
+        if (i < n && v[i] < x) y = v[i++];
+        else y = x, j++;
+        if (!m || out[m - 1] != y) out[m++] = y;
+    }
+    return m;
+}
+
+/* old plus c times each value of x; false when that is too many. Both lists have room for MAX_VALUES. */
+static bool sums(int32_t *v, int32_t *scratch, uint32_t *n, const VarInfo *x, int32_t c)
 {
     int64_t steps = (int64_t)x->hi - x->lo + 1, m = 0;
     if (steps * *n > MAX_VALUES) return false;
     uint32_t old = *n;
+    if (steps == 2) { /* a bit: no need to sort */
+        for (uint32_t k = 0; k < old; k++) v[k] = solver_clamp(v[k] + (int64_t)c * (c > 0 ? x->lo : x->hi));
+        *n = merge_shifted(v, old, llabs(c), scratch);
+        memcpy(v, scratch, *n * sizeof *v);
+        return true;
+    }
     for (int64_t i = steps - 1; i >= 0; i--) /* the block of i = 0 last: it is the old one's place */
         for (uint32_t k = 0; k < old; k++) v[(size_t)i * old + k] = solver_clamp(v[k] + (int64_t)c * (x->lo + i));
     qsort(v, (size_t)steps * old, sizeof *v, by_int);
@@ -153,7 +173,7 @@ static uint32_t list_values(Solver *s, const VarInfo *x, int32_t *v)
     }
     v[0] = 0;
     for (uint32_t i = 0; i < x->nlin; i++)
-        if (!sums(v, &n, &s->v.data[x->lin[i].v], x->lin[i].c)) return 0;
+        if (!sums(v, v + MAX_VALUES, &n, &s->v.data[x->lin[i].v], x->lin[i].c)) return 0;
     uint32_t m = 0;
     for (uint32_t i = 0; i < n; i++)
         if (v[i] >= x->lo && v[i] <= x->hi) v[m++] = v[i];
@@ -164,7 +184,7 @@ const Values *solver_values(Solver *s, Var v)
 {
     VarInfo x = s->v.data[v];
     if (x.values && x.values->v[0] == x.lo && x.values->v[x.values->n - 1] == x.hi) return x.values;
-    if (!s->list) s->list = pool_array(s->pool, MAX_VALUES, sizeof *s->list);
+    if (!s->list) s->list = pool_array(s->pool, 2 * MAX_VALUES, sizeof *s->list);
     uint32_t n = list_values(s, &x, s->list);
     if (!n) return NULL;
     Values r = {n, copy(s, s->list, n * sizeof *s->list)};

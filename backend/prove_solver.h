@@ -33,7 +33,11 @@ typedef struct {
 
 typedef struct Encoder Encoder;
 
-enum { SAMPLES = 64 };
+/* Where a search over bits ends with an assignment that is no example, some table was too large for it; the searches with all definitions that are
+ * tried then are given up when this many nodes showed nothing. */
+enum { DEEP = 20000 };
+enum { SAMPLES = 64, EXAMPLES = 32 /* the latest that are kept */ };
+#define OPEN INT32_MIN /* not worked out yet */
 
 struct Solver {
     Pool *pool;
@@ -70,11 +74,15 @@ struct Solver {
     uint32_t fact_cap, nfacts;
     Var last_apart;   /* the last definition whose gates were shown to be on one at a time; NO_VAR: none */
     VEC(int32_t) samples; /* [variable][SAMPLES] */
+    VEC(int32_t) example[EXAMPLES]; /* [variable]: its value, or OPEN */
+    uint32_t nexamples;
+    VEC(Var) free;    /* the free variables */
     Var hot;          /* the first of nhot bits of which one is 1 */
     uint32_t nhot;
     Encoder *encoder; /* prove_encode.c */
     bool bits_first;  /* it answered the last question about a range */
     uint64_t random, nodes, vain; /* searches' nodes; those of full searches for a fact that found none */
+    uint64_t deep;    /* nodes of what was tried in vain after a search over bits had not answered, see DEEP */
 };
 
 /* ---- prove_solve.c ---- */
@@ -142,8 +150,10 @@ static inline void term_bounds(const Solver *s, const Table *t, int64_t *lo, int
 
 /* ---- prove_sample.c ---- */
 void sample_var(Solver *s, Var v); /* a new one */
-/* Some sample has them all. */
-bool sample_shows(const Solver *s, const Bound *b, uint32_t n);
+/* Some sample or example has them all. */
+bool sample_shows(Solver *s, const Bound *b, uint32_t n);
+/* What encoder_model says becomes an example. */
+void sample_add(Solver *s);
 
 /* ---- prove_world.c ---- */
 /* Sets the worlds of a form or definition that is about to be made, and narrows its range. */
@@ -152,13 +162,16 @@ void world_ranges(Solver *s, VarInfo *x);
 /* ---- prove_encode.c ---- */
 Encoder *encoder_new(Solver *s);
 void encoder_free(Encoder *e);
-/* No pass has all the bounds: by search over bits, within a budget. */
+/* No pass has all the bounds: by search over bits, within a budget. Where an assignment has them all that is an example from then on. */
 bool encoder_impossible(Encoder *e, const Bound *b, uint32_t n);
+/* The value of a variable in the assignment that was found last; false: it was not met. */
+bool encoder_model(const Encoder *e, Var v, int32_t *value);
 
 /* ---- prove_search.c ---- */
 /* One search with the definitions of the nearest `depth` levels; true: impossible. */
 bool search_ask(Solver *s, const Bound *b, uint32_t n, uint32_t depth);
-/* No pass has them all: with the definitions of the nearest levels, then of more. */
+/* No pass has them all: with the definitions of the nearest levels; of more. */
+bool search_near(Solver *s, const Bound *b, uint32_t n);
 bool search_impossible(Solver *s, const Bound *b, uint32_t n);
 /* Two bounds never hold together. */
 bool search_pair(Solver *s, const Bound *b, Effort e);

@@ -149,9 +149,8 @@ const char *intern(const char *s, size_t n)
     return names.slot[i];
 }
 
-void vec_grow_(void **data, uint32_t n, uint32_t *cap, size_t elem)
+void vec_grow_(void **data, uint32_t *cap, size_t elem)
 {
-    if (n < *cap) return;
     *cap = *cap ? *cap * 2 : 8;
     *data = xrealloc(*data, (size_t)*cap * elem);
 }

@@ -41,8 +41,9 @@ const char *intern(const char *s, size_t n);
         T *data;        \
         uint32_t n, cap;\
     }
-#define vec_push(v, x) (vec_grow_((void **)&(v)->data, (v)->n, &(v)->cap, sizeof *(v)->data), (v)->data[(v)->n] = (x), (v)->n++)
-void vec_grow_(void **data, uint32_t n, uint32_t *cap, size_t elem);
+#define vec_push(v, x) \
+    ((v)->n < (v)->cap ? (void)0 : vec_grow_((void **)&(v)->data, &(v)->cap, sizeof *(v)->data), (v)->data[(v)->n] = (x), (v)->n++)
+void vec_grow_(void **data, uint32_t *cap, size_t elem);
 
 /* A broken invariant of ours: prints file:line and aborts. */
 #define die(...) die_(__FILE__, __LINE__, __VA_ARGS__)
