@@ -162,19 +162,88 @@ static uint64_t read_list(const Lanes *l, uint32_t list, uint64_t lanes)
     return twice;
 }
 
+/* ---- each lane by itself, where lanes go different ways: a few lanes' words are asked for before the first is used, since each is somewhere else in memory ---- */
+enum { PENDING = 128 };
+typedef struct {
+    uint8_t *at;
+    const void *access; /* CellWrite or CellRead */
+    uint32_t lane, bytes;
+} Pending;
+
+static inline void ask_for(const Lanes *l, Pending *p, uint32_t *n, uint32_t bundle, uint32_t select, const void *access, uint64_t lane)
+{
+    const Bundle *b = &l->c->bundle[bundle];
+    const Select *key = &l->c->key[select];
+    uint32_t row = key->table[part(words_of(l, key->field), lane, key->field.shift, mask64(key->field.bits))];
+    if (row == NONE) return;
+    p[*n] = (Pending){word_at(b, l->state + lane * l->stride, row), access, (uint32_t)lane, b->bytes};
+    __builtin_prefetch(p[(*n)++].at);
+}
+
+static void write_pending(const Lanes *l, const Pending *p, uint32_t n)
+{
+    for (const Pending *end = p + n; p < end; p++) {
+        const CellWrite *w = p->access;
+        uint64_t value = words_of(l, w->value)[(size_t)p->lane * PLANE_WORDS] >> w->value.shift;
+        store(p->at, p->bytes, (load(p->at, p->bytes) & ~w->mask) | (value & w->mask));
+    }
+}
+
+static uint64_t read_pending(const Lanes *l, const Pending *p, uint32_t n)
+{
+    uint64_t twice = 0;
+    for (const Pending *end = p + n; p < end; p++) {
+        const CellRead *r = p->access;
+        uint64_t v = (load(p->at, p->bytes) & r->mask) << r->out.shift, *o = &l->out[r->out.word * LANES + (size_t)p->lane * PLANE_WORDS];
+        twice |= *o & v;
+        *o |= v;
+    }
+    return twice;
+}
+
+static void write_each(const Lanes *l, const Select *s, uint64_t lanes)
+{
+    Pending p[PENDING];
+    uint32_t n = 0;
+    EACH_LANE(lane, lanes) {
+        uint32_t list = s->table[part(words_of(l, s->field), lane, s->field.shift, mask64(s->field.bits))];
+        if (list == NONE) continue;
+        for (uint32_t i = l->c->write_start[list]; i < l->c->write_start[list + 1]; i++) {
+            const CellWrite *w = &l->c->write_list[i];
+            ask_for(l, p, &n, w->bundle, l->c->bundle[w->bundle].key, w, lane);
+            if (n == PENDING) write_pending(l, p, n), n = 0;
+        }
+    }
+    write_pending(l, p, n);
+}
+
+static uint64_t read_each(const Lanes *l, const Select *s, uint64_t lanes)
+{
+    Pending p[PENDING];
+    uint32_t n = 0;
+    uint64_t twice = 0;
+    EACH_LANE(lane, lanes) {
+        uint32_t list = s->table[part(words_of(l, s->field), lane, s->field.shift, mask64(s->field.bits))];
+        if (list == NONE) continue;
+        for (uint32_t i = l->c->read_start[list]; i < l->c->read_start[list + 1]; i++) {
+            const CellRead *r = &l->c->read_list[i];
+            ask_for(l, p, &n, r->bundle, l->c->bundle[r->bundle].query, r, lane);
+            if (n == PENDING) twice |= read_pending(l, p, n), n = 0;
+        }
+    }
+    return twice | read_pending(l, p, n);
+}
+
 /* A select of a single bit is the same list for all lanes that are chosen. */
 static void write_all(const Lanes *l, const Select *s, uint64_t lanes)
 {
     if (s->field.bits == 1) write_list(l, s->table[1], lanes);
-    else EACH_LANE(lane, lanes) write_list(l, s->table[part(words_of(l, s->field), lane, s->field.shift, mask64(s->field.bits))], 1ull << lane);
+    else write_each(l, s, lanes);
 }
 
 static uint64_t read_all(const Lanes *l, const Select *s, uint64_t lanes)
 {
-    uint64_t twice = 0;
-    if (s->field.bits == 1) return read_list(l, s->table[1], lanes);
-    EACH_LANE(lane, lanes) twice |= read_list(l, s->table[part(words_of(l, s->field), lane, s->field.shift, mask64(s->field.bits))], 1ull << lane);
-    return twice;
+    return s->field.bits == 1 ? read_list(l, s->table[1], lanes) : read_each(l, s, lanes);
 }
 
 static void run_apart(const Cells *c, const Plane *plane, const uint64_t *active, uint8_t *state, size_t stride, const uint64_t *in, uint64_t *out, Trouble *t)

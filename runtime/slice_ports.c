@@ -270,6 +270,7 @@ static void add_bundle(SliceDelta *d, Block *k, const uint32_t *head, uint32_t n
     vec_push(&d->bundles, ((DeltaBundle){.kind = kind_of(d, head, n), .head = list}));
     b->row_at = pool_array(d->pool, d->g->dk, sizeof *b->row_at);
     b->rows = rows_of(d, head[0], b->row_at);
+    if (index && !memcmp(b->row_at, b[-1].row_at, d->g->dk * sizeof *b->row_at)) b->row_at = b[-1].row_at; /* one table in the cache, not one for each */
     b->key = select_at(d, d->head[head[0]].key);
     b->query = select_at(d, d->head[head[0]].query);
     for (uint32_t i = 0; i < n; i++) {
