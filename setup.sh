@@ -83,7 +83,7 @@ do_demo() {
 
 # Short runs of libFuzzer from the seeds beside each harness; a finding fails and stays in build-fuzz/.
 do_fuzz() {
-    local harness name seeds flags
+    local harness name seeds flags pids=() pid failed=0
     CC=clang compile build-fuzz -DCMAKE_BUILD_TYPE=RelWithDebInfo -DTAPEOUT_FUZZ=ON -DTAPEOUT_CUDA=OFF
     for harness in build-fuzz/fuzz/*; do
         [ -f "$harness" ] && [ -x "$harness" ] || continue
@@ -92,8 +92,12 @@ do_fuzz() {
         mkdir -p "build-fuzz/corpus/$name"
         flags=$(sed -n "1,9s/^.*fuzz: *\([^*]*\).*/\1/p" "tests/fuzz/$name.c")
         quietly "fuzzing $name" "$harness" $flags -max_total_time="${FUZZ_SECONDS:-12}" -timeout=10 -rss_limit_mb=2048 \
-            -artifact_prefix="build-fuzz/$name-" "build-fuzz/corpus/$name" "$seeds"
+            -artifact_prefix="build-fuzz/$name-" "build-fuzz/corpus/$name" "$seeds" &
+        pids+=($!)
+        [ ${#pids[@]} -lt 2 ] || { wait "${pids[0]}" || failed=1; pids=("${pids[@]:1}"); }
     done
+    for pid in "${pids[@]}"; do wait "$pid" || failed=1; done
+    return $failed
 }
 
 do_test() {

@@ -24,6 +24,9 @@ typedef struct {
     uint32_t bits;
     VEC(uint32_t) unit;
 } Class;
+typedef struct {
+    uint32_t at, next; /* in a list: a class, and index + 1; of a channel: both ends */
+} ClassRef;
 /* Bits of the key that come from one word of a plane. */
 typedef struct {
     uint32_t plane, shift; /* index into Stream.plane */
@@ -58,6 +61,8 @@ struct Luts {
     uint32_t words;           /* of the stream */
     VEC(Class) class;
     VEC(uint64_t) sign;       /* of every class, until luts_finish sorts them */
+    VEC(ClassRef) having;     /* likewise: lists of the classes that have a channel, in order */
+    ClassRef *list;           /* [words * 64] of a channel: first and last + 1 in `having`, 0: none */
     VEC(uint32_t) channel;    /* that any class uses */
     uint8_t *kind;            /* [words * 64] of a channel: 0 the bit of PLANE_LIVE, 1 .. CODE_BITS so many of its code, KINDS - 1 wide */
     uint64_t *of_kind;        /* [KINDS, nwords] sets */
@@ -81,19 +86,17 @@ static void add_channel(uint32_t *set, uint32_t *n, uint32_t c)
     if (*n <= MAX_INPUTS) set[(*n)++] = c;
 }
 
-static int by_number(const void *p, const void *q)
-{
-    uint32_t x = *(const uint32_t *)p, y = *(const uint32_t *)q;
-    return x < y ? -1 : x > y;
-}
-
 /* The channels of both forms, in order; more than MAX_INPUTS count as MAX_INPUTS + 1. */
 static uint32_t inputs(const Forms *gate, uint32_t g, const Forms *up, uint32_t u, uint32_t *set)
 {
     uint32_t n = 0;
     for (uint32_t k = gate->start[g]; k < gate->start[g + 1]; k++) add_channel(set, &n, gate->e.data[k].at);
     for (uint32_t k = up->start[u]; k < up->start[u + 1]; k++) add_channel(set, &n, up->e.data[k].at);
-    qsort(set, n, sizeof *set, by_number);
+    for (uint32_t i = 1; i < n; i++) { /* few, and nearly in order */
+        uint32_t x = set[i], k = i;
+        for (; k && set[k - 1] > x; k--) set[k] = set[k - 1];
+        set[k] = x;
+    }
     return n;
 }
 
@@ -111,6 +114,7 @@ Luts *luts_make(Mlp *mlp, Pool *p, uint32_t channels)
     t->words = (channels + 63) / 64;
     t->kind = pool_array(p, t->words, 64);
     t->number = pool_array(p, t->words, 64 * sizeof *t->number);
+    t->list = pool_array(p, t->words, 64 * sizeof *t->list);
     t->none = pool_array(p, (size_t)PLANES * t->words, sizeof *t->none);
     return t;
 }
@@ -123,16 +127,29 @@ static uint64_t sign_of(const uint32_t *set, uint32_t n)
     return sign;
 }
 
+static void list_class(Luts *t, uint32_t class, uint32_t channel)
+{
+    ClassRef *l = &t->list[channel];
+    uint32_t at = vec_push(&t->having, ((ClassRef){class, 0})) + 1;
+    if (l->next) t->having.data[l->next - 1].next = at;
+    else l->at = at;
+    l->next = at;
+}
+
 void luts_take(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const Forms *up, uint32_t u)
 {
-    uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set), i = 0;
+    uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set), i = t->class.n;
     uint64_t sign = sign_of(set, n);
-    while (i < t->class.n && !(t->sign.data[i] == sign && t->class.data[i].n == n && !memcmp(t->class.data[i].channel, set, n * sizeof *set))) i++;
+    for (uint32_t k = t->list[set[0]].at; k && i == t->class.n; k = t->having.data[k - 1].next) {
+        const Class *c = &t->class.data[t->having.data[k - 1].at];
+        if (c->n == n && !memcmp(c->channel, set, n * sizeof *set)) i = t->having.data[k - 1].at;
+    }
     if (i == t->class.n) {
         Class c = {.n = n};
         memcpy(c.channel, set, n * sizeof *set);
         vec_push(&t->class, c);
         vec_push(&t->sign, sign);
+        for (uint32_t k = 0; k < n; k++) list_class(t, i, set[k]);
     }
     vec_push(&t->class.data[i].unit, unit);
     for (uint32_t k = 0; k < n; k++) {
@@ -154,11 +171,12 @@ bool luts_share(Luts *t, uint32_t unit, const Forms *gate, uint32_t g, const For
 {
     uint32_t set[MAX_INPUTS + 1], n = inputs(gate, g, up, u, set);
     uint64_t sign = sign_of(set, n);
-    for (uint32_t i = 0; i < t->class.n; i++)
-        if (!(sign & ~t->sign.data[i]) && contains(&t->class.data[i], set, n)) {
-            vec_push(&t->class.data[i].unit, unit);
-            return true;
-        }
+    for (uint32_t k = n ? t->list[set[0]].at : 0; k; k = t->having.data[k - 1].next) {
+        uint32_t i = t->having.data[k - 1].at;
+        if ((sign & ~t->sign.data[i]) || !contains(&t->class.data[i], set, n)) continue;
+        vec_push(&t->class.data[i].unit, unit);
+        return true;
+    }
     return false;
 }
 
@@ -337,9 +355,10 @@ void luts_finish(Luts *t)
     t->nwords = (t->channel.n + 63) / 64;
     t->key = pool_array(t->pool, t->class.n, sizeof *t->key);
     t->of_kind = pool_array(t->pool, (size_t)KINDS * t->nwords, sizeof *t->of_kind);
-    for (uint32_t i = 0; i < t->class.n; i++) {
+    uint64_t *set = pool_array(t->pool, (size_t)t->class.n * t->nwords, sizeof *set);
+    for (uint32_t i = 0; i < t->class.n; i++, set += t->nwords) {
         Class *c = &t->class.data[i];
-        c->set = pool_array(t->pool, t->nwords, sizeof *c->set);
+        c->set = set;
         for (uint32_t k = 0; k < c->n; k++) {
             uint32_t at = t->number[c->channel[k]] - 1;
             c->set[at >> 6] |= 1ull << (at & 63);
@@ -357,6 +376,7 @@ void luts_close(Luts *t)
     free(t->class.data);
     free(t->channel.data);
     free(t->sign.data);
+    free(t->having.data);
     free(t->guard.data);
     free(t->segment.data);
 }
