@@ -109,9 +109,10 @@ run_case() { # LEVEL PATH CPU
 if [ "${1:-}" = --one ]; then
     tmp=$(mktemp -d) || exit 2
     trap 'rm -rf "$tmp"' EXIT
+    SECONDS=0
     report=$(run_case "$2" "$3" "${4:-}"); status=$?
     case $status in 0) word=pass ;; 77) word=skip ;; *) word=fail ;; esac
-    printf '%s %s [%s]\n' $word "$3" "$2${4:+ $4}" >>"$WORK/results"
+    printf '%s %s [%s] %d s\n' $word "$3" "$2${4:+ $4}" $SECONDS >>"$WORK/results"
     [ $word != fail ] || printf 'FAIL %s [%s]\n%s\n' "$3" "$2${4:+ $4}" "$report" >&2
     exit 0
 fi
