@@ -60,7 +60,7 @@ static void plan_set(void *self, uint32_t layer, uint32_t head, uint32_t row, co
 
 static void plan_close(void *self) { (void)self; }
 
-static const Backend plan_backend = { "plan", plan_open, plan_tokens, plan_get, plan_set, plan_close, NULL, NULL };
+static const Backend plan_backend = { "plan", plan_open, plan_tokens, plan_get, plan_set, plan_close, NULL, NULL, NULL };
 
 int plan_run(RunOptions *o)
 {

@@ -345,4 +345,4 @@ static void dense_remember(void *self, uint32_t layer, uint32_t back, const floa
     memcpy(raw_of(self, layer, back), raw, ((Dense *)self)->m->geo.conv_dim * sizeof *raw);
 }
 
-const Backend dense_backend = {"dense", dense_open, dense_run, dense_get, dense_set, dense_close, dense_recall, dense_remember};
+const Backend dense_backend = {"dense", dense_open, dense_run, dense_get, dense_set, dense_close, dense_recall, dense_remember, NULL};

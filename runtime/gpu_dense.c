@@ -261,5 +261,5 @@ static void dense_remember(void *self, uint32_t layer, uint32_t back, const floa
     check(s->d->put(s->d, raw_there(s, layer, back), raw, s->m->geo.conv_dim * sizeof *raw, &err), &err);
 }
 
-const Backend cuda_dense_backend = {"cuda-dense", open_cuda, dense_run, dense_get, dense_set, dense_close, dense_recall, dense_remember};
-const Backend cuda_host_dense_backend = {"cuda-host-dense", open_host, dense_run, dense_get, dense_set, dense_close, dense_recall, dense_remember};
+const Backend cuda_dense_backend = {"cuda-dense", open_cuda, dense_run, dense_get, dense_set, dense_close, dense_recall, dense_remember, NULL};
+const Backend cuda_host_dense_backend = {"cuda-host-dense", open_host, dense_run, dense_get, dense_set, dense_close, dense_recall, dense_remember, NULL};

@@ -143,5 +143,5 @@ static void one_set(void *self, uint32_t layer, uint32_t head, uint32_t row, con
     slice_cells_backend.set(&o->cells, layer, head, row, lanes);
 }
 
-const Backend cuda_backend = {"cuda", open_cuda, one_run, one_get, one_set, one_close, NULL, NULL};
-const Backend cuda_host_backend = {"cuda-host", open_host, one_run, one_get, one_set, one_close, NULL, NULL};
+const Backend cuda_backend = {"cuda", open_cuda, one_run, one_get, one_set, one_close, NULL, NULL, NULL};
+const Backend cuda_host_backend = {"cuda-host", open_host, one_run, one_get, one_set, one_close, NULL, NULL, NULL};

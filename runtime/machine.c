@@ -276,6 +276,7 @@ static void print_stats(const Run *r)
     fprintf(stderr, "tokens: %" PRIu64 "\nsteps: %" PRIu64 "\ntokens_per_step: %.4f\nseconds: %.6f\n", r->mc->tokens, r->mc->steps,
             steps > 0 ? tokens / steps : 0.0, r->seconds);
     fprintf(stderr, "tokens_per_second: %.0f\nsteps_per_second: %.0f\n", tokens / s, steps / s);
+    if (r->mc->b->stats) r->mc->b->stats(r->mc->self, stderr);
     if (r->o->check) fprintf(stderr, "mismatches: %" PRIu64 "\n", r->o->check->mismatches);
 }
 
@@ -363,7 +364,7 @@ static int run_opened(Run *r)
 int runtime_run(const RunOptions *o)
 {
     Run r = {.o = o};
-    const Backend *b = o->use ? o->use : backend_find(o->backend);
+    const Backend *b = o->use ? o->use : o->backend || o->check ? backend_find(o->backend) : &adaptive_backend;
     if (!b) {
         fprintf(stderr, "tapeout: unknown back end \"%s\"\n", o->backend);
         return 2;

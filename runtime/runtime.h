@@ -220,6 +220,7 @@ typedef struct {
     bool full_head;  /* dense: also argmax over every vocabulary row; a difference stops the machine */
     bool full_dense; /* dense: materialise every matrix and skip nothing */
     bool plain;      /* sparse: use no instructions beyond the processor's base set (for the whole process) */
+    uint32_t patience; /* adaptive: tokens until it prepares its paths, waiting for them (for tests); 0: beside the run, in its own time */
     uint32_t faults; /* dense: FAULT_ bits, to show that a check would notice */
     /* Called with the embedding (layer -1, "embed") and the residual after each block ("mixer", "mlp"). */
     void (*probe)(void *ctx, int layer, const char *what, const float *x, uint32_t n);
@@ -246,12 +247,14 @@ typedef struct {
      * no later token asks for; `remember` comes before the first token, oldest first. Both NULL: the back end keeps no such thing. */
     void (*recall)(void *self, uint32_t layer, uint32_t back, float *raw);
     void (*remember)(void *self, uint32_t layer, uint32_t back, const float *raw);
+    void (*stats)(void *self, FILE *out); /* lines "name: value" of its own, or NULL */
 } Backend;
 
 extern const Backend *const backends[]; /* backends.c: NULL-terminated, the default first */
 const Backend *backend_find(const char *name);
 extern const Backend dense_backend;  /* dense.c */
 extern const Backend sparse_backend; /* sparse.c */
+extern const Backend adaptive_backend; /* adaptive.c: what a plain run uses */
 extern const Backend cuda_backend;   /* gpu_one.c: one machine in a thread block */
 extern const Backend cuda_host_backend; /* the same on the host, for tests (gpu_host.c) */
 extern const Backend cuda_dense_backend, cuda_host_dense_backend; /* gpu_dense.c: every matrix in full */
@@ -344,7 +347,7 @@ typedef struct {
 
 typedef struct {
     const char *chip, *firmware; /* firmware NULL: nothing is loaded */
-    const char *backend;         /* NULL: the default */
+    const char *backend;         /* NULL: adaptive; with a check, sparse */
     const Backend *use;          /* a back end that is not in the table, or NULL */
     uint64_t max_steps;          /* 0: no limit */
     const char *trace;           /* file for one token a line, or NULL */
@@ -414,6 +417,8 @@ bool state_load(const Model *m, const Backend *b, void *self, uint32_t *next, co
 /* ---- statemap.c: state elements through the state map ---- */
 /* Reads a row from every copy; false when a cell holds no legal code or two copies differ. */
 bool state_get(const Model *m, const Backend *b, void *self, const ChipState *s, uint32_t row, uint64_t *value, char **err);
+/* Which of its bits the back end keeps. */
+uint64_t state_known(const Model *m, const Backend *b, void *self, const ChipState *s, uint32_t row);
 void state_set(const Model *m, const Backend *b, void *self, const ChipState *s, uint32_t row, uint64_t value);
 bool machine_get(Machine *mc, const ChipState *s, uint32_t row, uint64_t *value, char **err);
 void machine_set(Machine *mc, const ChipState *s, uint32_t row, uint64_t value);

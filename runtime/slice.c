@@ -8,6 +8,7 @@
 const Model *slice_model(const Slice *s) { return s->m; }
 size_t slice_bytes(const Slice *s) { return s->bytes; }
 bool slice_shared(const Slice *s) { return s->shared; }
+bool slice_stopped(const Slice *s) { return s->stop && atomic_load_explicit(s->stop, memory_order_relaxed); }
 uint64_t *slice_active(Slice *s) { return s->active; }
 const Plane *slice_special(const Slice *s) { return &s->plane[s->special]; }
 const Plane *slice_retired(const Slice *s) { return &s->plane[s->retired]; }
@@ -268,7 +269,7 @@ static bool compile_from(Slice *s, uint32_t first, const char **why)
     for (uint32_t i = first; ok && i < s->nstages; i++) {
         /* what STAGE_IN makes is used by STAGE_OUT */
         if (i && s->stage[i].kind != STAGE_OUT) free_unused(s, &s->stage[i], fixed_slots(s));
-        ok = compile_stage(s, &s->stage[i], s->apart, why);
+        ok = !slice_stopped(s) && compile_stage(s, &s->stage[i], s->apart, why);
     }
     s->seconds += clock_seconds() - t;
     return ok;
@@ -395,12 +396,14 @@ static bool open_all(Slice *s, const char **why)
     return compile_from(s, 0, why);
 }
 
-Slice *slice_open(const Model *m, bool shared, bool apart, char **err)
+Slice *slice_open(const Model *m, bool shared, bool apart, char **err) { return slice_open_until(m, shared, apart, NULL, err); }
+
+Slice *slice_open_until(const Model *m, bool shared, bool apart, const atomic_bool *stop, char **err)
 {
     Pool *p = pool_new();
     Slice *s = pool_alloc(p, sizeof *s);
     const char *why = NULL;
-    *s = (Slice){.m = m, .shared = shared, .apart = apart, .pool = p};
+    *s = (Slice){.m = m, .shared = shared, .apart = apart, .pool = p, .stop = stop};
     bits_init(&s->g);
     s->plane = pool_array(p, 65536, sizeof *s->plane);
     s->free = pool_array(p, SLICE_TEMP, sizeof *s->free);

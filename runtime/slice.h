@@ -21,6 +21,7 @@
 #define TAPEOUT_SLICE_H
 #include "bits.h"
 #include "sparse.h"
+#include <stdatomic.h>
 
 enum { NO_SLOT = 0xffff, MAX_SUM = 1 << 14, MAX_DIRECT = 12, WIDEST = 3 };
 
@@ -186,6 +187,9 @@ Cells *slice_delta_cells(SliceDelta *d);
 /* `shared`: the lanes are tokens of one machine, in order, not machines. `apart`: for who runs the stages elsewhere, every check of a stage has a plane of its
  * own; else all have one. NULL and a reason when the chip cannot be taken. */
 Slice *slice_open(const Model *m, bool shared, bool apart, char **why);
+/* The same in a thread of its own: NULL soon after *stop is set. */
+Slice *slice_open_until(const Model *m, bool shared, bool apart, const atomic_bool *stop, char **why);
+bool slice_stopped(const Slice *s);
 void slice_close(Slice *s);
 const Model *slice_model(const Slice *s);
 size_t slice_bytes(const Slice *s); /* of a machine's state */

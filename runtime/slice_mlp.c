@@ -650,6 +650,7 @@ bool slice_mlp(SliceMlp *l, Block *k, const uint8_t *level)
     forms_init(&mk.part);
     split_gates(&mk);
     for (uint32_t i = 0, end; ok && i < l->nout; i = end) {
+        if (slice_stopped(k->s)) ok = false;
         Int *x = NULL;
         for (end = i; end < l->nout && l->out[end].channel == l->out[i].channel; end++) {}
         ok = make_channel(&mk, l->out + i, end - i, level[l->out[i].channel], &x);

@@ -171,6 +171,7 @@ struct Slice {
     uint32_t *kind_form, *bit_form, *code_of;
     bool began; /* shared: a block has been run */
     bool apart; /* each check has a slot of its own */
+    const atomic_bool *stop; /* set: nobody waits for the compilation any more; or NULL */
 };
 
 /* ---- slice.c ---- */

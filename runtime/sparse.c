@@ -327,4 +327,20 @@ static void sparse_set(void *self, uint32_t layer, uint32_t head, uint32_t row, 
     else delta_set(s->layer[layer].delta, head, row, lanes);
 }
 
-const Backend sparse_backend = {"sparse", sparse_open, sparse_run, sparse_get, sparse_set, sparse_close, sparse_recall, sparse_remember};
+/* ---- for adaptive.c ---- */
+bool sparse_plain(const void *self)
+{
+    const Sparse *s = self;
+    return !s->dense && !s->warm;
+}
+
+void sparse_watch(void *self, void (*probe)(void *ctx, int layer, const char *what, const float *x, uint32_t n), void *ctx)
+{
+    Sparse *s = self;
+    s->opt.probe = probe;
+    s->opt.probe_ctx = ctx;
+}
+
+void sparse_tell(void *self, uint32_t layer, float *x) { delta_prime(((Sparse *)self)->layer[layer].delta, x); }
+
+const Backend sparse_backend = {"sparse", sparse_open, sparse_run, sparse_get, sparse_set, sparse_close, sparse_recall, sparse_remember, NULL};

@@ -212,4 +212,12 @@ void delta_recall(const Delta *d, uint32_t back, float *raw);
 /* Notes a token that another back end has run: x is the residual that came into the layer. The state is set afterwards. */
 void delta_prime(Delta *d, float *x);
 void delta_close(Delta *d);
+
+/* ---- sparse.c, for adaptive.c ---- */
+/* Whether it computes by itself: the chip is one for it, and no loaded state is being warmed up. */
+bool sparse_plain(const void *self);
+/* As BackendOptions.probe, from the next token on; NULL: no longer. */
+void sparse_watch(void *self, void (*probe)(void *ctx, int layer, const char *what, const float *x, uint32_t n), void *ctx);
+/* As delta_prime. */
+void sparse_tell(void *self, uint32_t layer, float *x);
 #endif

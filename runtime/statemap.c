@@ -84,6 +84,16 @@ bool state_get(const Model *m, const Backend *b, void *self, const ChipState *s,
     return true;
 }
 
+uint64_t state_known(const Model *m, const Backend *b, void *self, const ChipState *s, uint32_t row)
+{
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < s->ncopies; i++) {
+        uint64_t v, known;
+        if (read_copy(m, b, self, s, &s->copy[i], row, &v, &known)) all |= known;
+    }
+    return all;
+}
+
 static void encode_head(const ChipState *s, const Piece *p, int32_t head, uint64_t value, float *lanes)
 {
     for (uint32_t i = 0; i < s->width; i++)

@@ -3,7 +3,8 @@
 #   instructions, tokens, tokens per instruction, tokens/s, instructions/s, start-up in ms (to the first instruction), memory in MiB,
 #   and how many times faster the same ELF runs in the golden interpreter and under QEMU (its start, measured on the first program, taken off;
 #   "-" where there is no QEMU, or the program is too short to tell).
-# Then many tokens at once: `check` of printf's trace on one core, `run --batch` of MACHINES (1024) times sort on all (MANY=0 leaves both out);
+# Then long runs by paths (the default back end of a run; LONG=4000000 instructions of the endless lockstep/soak.c, and of long.c), and many tokens at
+# once: `check` of printf's trace on one core, `run --batch` of MACHINES (1024) times sort on all (MANY=0 leaves all of these out);
 # then how the time depends on the size of the RAM and on how long a program has run (SCALE=0 leaves that out), and the chip's size.
 # CPU=NAME takes another CPU of cpu-spec/ than rv32i; programs that need more than it has are left out. BACKENDS="sparse dense" gives a table
 # for each; STEPS=N stops programs after N instructions (dense without it takes hours).
@@ -11,7 +12,7 @@
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 build=${BUILD:-build} cpu=${CPU:-rv32i} runs=${RUNS:-3} chip=$(mktemp)
-trap 'rm -f "$chip" "$chip".*' EXIT
+trap 'rm -rf "$chip" "$chip".*' EXIT
 stat_of() { sed -n "s/^$1: //p" "$2"; }
 median() { sort -n | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'; }
 clock() { date +%s%N; }
@@ -71,6 +72,18 @@ done
 sed -n '/^layers/p;/^units/p;/^nonzeros/p;/^channels/p;/^geometry/p;/^vocabulary/p' "$chip.report"
 
 if [ "${MANY:-1}" = 1 ]; then
+    firmware/build.sh "$chip.d" tests/lockstep/soak.c
+    backend=adaptive
+    for elf in "$chip.d/soak.elf" "$build/firmware/long.elf"; do
+        for _ in $(seq "$runs"); do
+            run_chip "$elf" --max-steps "${LONG:-4000000}"
+            stat_of tokens_per_second "$chip.stats"
+        done >"$chip.speed"
+        speed=$(median <"$chip.speed")
+        echo "a long run, $(basename "$elf" .elf), $(stat_of steps "$chip.stats") instructions: $speed tokens/s," \
+            "$(awk -v t="$speed" -v r="$(stat_of tokens_per_step "$chip.stats")" 'BEGIN { printf "%.0f", t / r }') instructions/s, $(stat_of paths "$chip.stats") paths," \
+            "$(awk '{ printf "%.0f", $1 / 1024 }' "$chip.memory") MiB"
+    done
     "$build/tapeout" run "$chip" "$build/firmware/printf.elf" --trace "$chip.trace" >/dev/null || true
     for _ in $(seq "${MACHINES:-1024}"); do echo "$build/firmware/sort.elf"; done >"$chip.list"
     for _ in $(seq "$runs"); do

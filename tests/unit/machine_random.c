@@ -1,7 +1,8 @@
 /* machine_random.c: random circuits compiled to chips. From random states the plan simulator and the sparse back end (some chips also the
  * dense one) must say, token by token, what the interpreter does, and must hold the same states afterwards, in every copy. The dense
  * one must have the plan's integers in all channels after every block.
- * A batch of machines (bit planes, runtime/slice.h) must end as one machine does.
+ * A batch of machines (bit planes, runtime/slice.h) must end as one machine does; the adaptive back end must make the same trace and leave the same states,
+ * having made paths as early as it can.
  * The proof must accept them: all but one in 200 (it searches, within a budget).
  *   machine_random [FIRST_SEED [COUNT]] */
 #include "../../backend/build.h"
@@ -231,6 +232,47 @@ static void batch_too(const Bench *b)
     for (int i = 0; i < 3; i++) free(job[i].output);
 }
 
+/* A run's trace by a back end, from the initial state; the machine is left open. */
+static Machine *traced(const Bench *b, const Backend *backend, char **trace)
+{
+    static uint8_t input[64] = "what a host has to say, now and then; the end comes soon.";
+    BackendOptions o = {.patience = 4};
+    char *err = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(trace, &n), *in = fmemopen(input, sizeof input, "rb");
+    Machine *mc = machine_open(b->model, backend, &o, NULL, &err);
+    must(mc, err);
+    LoopOptions loop = {.max_steps = 50 * STEPS, .trace = out, .in = in};
+    machine_run(mc, &loop);
+    fclose(in);
+    fclose(out);
+    return mc;
+}
+
+static void same_state(Machine *x, Machine *y, const ChipState *s)
+{
+    char *err = NULL;
+    for (uint32_t r = 0; s->ncopies && r < s->rows; r++) {
+        uint64_t u = 0, v = 0;
+        must(machine_get(x, s, r, &u, &err), err);
+        must(machine_get(y, s, r, &v, &err), err);
+        if (u != v) die("adaptive: %s[%u] is %llx, not %llx", s->name, r, (unsigned long long)v, (unsigned long long)u);
+    }
+}
+
+static void adaptive_too(const Bench *b)
+{
+    char *want, *got;
+    Machine *x = traced(b, &sparse_backend, &want), *y = traced(b, &adaptive_backend, &got);
+    for (size_t i = 0, line = 1; want[i] || got[i]; line += want[i++] == '\n')
+        if (want[i] != got[i]) die("adaptive: token %zu differs", line);
+    for (uint32_t i = 0; i < b->model->nstates; i++) same_state(x, y, &b->model->state[i]);
+    machine_close(x);
+    machine_close(y);
+    free(want);
+    free(got);
+}
+
 static const char *target_of(uint64_t seed)
 {
     static const char *const name[] = { "native", "native64", "qwen3.5-0.8b" };
@@ -264,6 +306,7 @@ static void test_seed(uint64_t seed, bool show)
     plansim_probe(b.plan, plan_block, NULL);
     for (b.start = 0; b.start < STARTS; b.start++) run_from(&b, b.start > 0, show || (dense && b.start < 2));
     batch_too(&b);
+    adaptive_too(&b);
     model_close(b.model);
     encode_free(&b.steps);
 }
