@@ -159,6 +159,7 @@ typedef struct {
     bool last;           /* the step ends with this token: its fed-back writes take effect */
     bool begin;          /* the pass that reads this token begins a step (last tokens, start, input) */
     bool retire, hold;   /* counts as a step; of an inner pass or between steps: nothing advances */
+    bool alone;          /* the upper of two chunks, said alone: the lower one is 0 */
     bool stay;           /* a step after which the tail register is what it was, where else it would advance */
     int field, chunk;    /* what its payload is; -1: none */
     int form;            /* index into Field.form of the short form, -1: none */

@@ -42,7 +42,7 @@ static uint32_t find(const Protocol *p, uint32_t f, int chunk, int form, bool la
 {
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         const Kind *x = &p->kinds.data[k];
-        if (x->field == (int)f && x->chunk == chunk && x->form == form && x->last == last && x->hold == (e == HOLD) && x->stay == (e == STAY)) return k;
+        if (x->field == (int)f && x->chunk == chunk && x->form == form && x->last == last && !x->alone && x->hold == (e == HOLD) && x->stay == (e == STAY)) return k;
     }
     die("no kind of token for field %s", p->fields.data[f].name);
 }
@@ -71,6 +71,11 @@ static void encode_field(const Protocol *p, const Sim *s, uint32_t f, bool more,
     for (unsigned g = 0; g < x->nforms; g++)
         if (!(more && at_end_only(x, g)) && said(p, s, x, x->chunk_width[0], x->width - x->chunk_width[0]) == x->form[g]) {
             put(p, out, find(p, f, 0, (int)g, !more, PLAIN), said(p, s, x, 0, x->chunk_width[0]));
+            return;
+        }
+    for (uint32_t k = 0; !more && k < p->kinds.n; k++)
+        if (p->kinds.data[k].alone && p->kinds.data[k].field == (int)f && said(p, s, x, 0, x->chunk_lo[1]) == 0) {
+            put(p, out, k, said(p, s, x, x->chunk_lo[1], x->chunk_width[1]));
             return;
         }
     bool inner = x->loop && p->m->c->retire && !sim_value(s, p->m->c->retire);

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT_BITS = 6 }; /* 4 * 2^6 - 1 <= 256: the count's steps are exact in bf16 (gates of 4n - 4t + 3) */
 enum { LATE_ROUNDS = 4 };
 
 const Write *write_of(const Circuit *c, uint32_t s)
@@ -15,6 +14,9 @@ const Write *write_of(const Circuit *c, uint32_t s)
 }
 
 /* ---- accumulators ---- */
+
+/* 4 * 2^6 - 1 <= 256: so many steps of a count are exact in bf16 (gates of 4n - 4t + 3). float32 could count further: each bit doubles the units. */
+static unsigned most_counted(bool bf16) { return bf16 ? 6 : 7; }
 
 typedef struct {
     uint32_t state;
@@ -69,7 +71,7 @@ static void choose_counts(Modes *m, bool bf16)
         const Write *w = write_of(c, s);
         const State *st = &c->states.data[s];
         if ((int)s == m->tail) continue;
-        unsigned most = bf16 ? COUNT_BITS - 1 : COUNT_BITS;
+        unsigned most = bf16 ? most_counted(bf16) - 1 : most_counted(bf16);
         Advance a = {s, 64};
         uint64_t v;
         if (st->kind != ST_REG || !w || st->hidden || w->lanes || st->lane < st->width) continue;
@@ -94,7 +96,7 @@ static Ref tail_stays(Circuit *c, uint32_t s)
 }
 
 /* A register that counts in every step is the tail only where no other could be it as well. */
-static void choose_tail(Modes *m)
+static void choose_tail(Modes *m, bool bf16)
 {
     Circuit *c = m->c;
     m->tail = -1;
@@ -111,7 +113,7 @@ static void choose_tail(Modes *m)
         m->tail_adv = adv ? ir_and(c, w->en, adv) : 0;
         m->cnt_lo = adv ? a.lo : 0;
         unsigned room = st->width - m->cnt_lo;
-        m->cnt_bits = !adv ? 0 : room < COUNT_BITS ? room : COUNT_BITS;
+        m->cnt_bits = !adv ? 0 : room < most_counted(bf16) ? room : most_counted(bf16);
     }
     if (m->tail >= 0) m->mode[m->tail] = MODE_TAIL;
     m->tail_stays = m->tail_adv ? tail_stays(c, (uint32_t)m->tail) : 0;
@@ -122,12 +124,12 @@ static void choose_silent(Modes *m, bool bf16)
     bool counts = false;
     m->tail = -1;
     choose_counts(m, bf16);
-    choose_tail(m);
+    choose_tail(m, bf16);
     for (uint32_t s = 0; s < m->c->states.n; s++) counts |= m->mode[s] == MODE_COUNT;
     if (m->tail_adv || !counts) return;
     for (uint32_t s = 0; s < m->c->states.n; s++) /* the tail's own count is cheaper than another one: one of them is the tail, the others stay */
         if (m->mode[s] == MODE_COUNT || (int)s == m->tail) m->mode[s] = MODE_FED, m->count_bits[s] = 0;
-    choose_tail(m);
+    choose_tail(m, bf16);
     choose_counts(m, bf16);
 }
 

@@ -57,11 +57,11 @@ static bool is_commit(const Protocol *p, const Kind *k, int a, int c)
 }
 static bool is_field(const Protocol *p, const Kind *k, int f, int c) { (void)p, (void)c; return k->field == f; }
 static bool is_chunk(const Protocol *p, const Kind *k, int f, int j) { (void)p; return k->field == f && k->chunk == j; }
-/* This kind gives chunk j its value: as payload, or (upper chunks) by a short form. */
+/* This kind gives chunk j its value: as payload, or by a short form. */
 static bool gives_chunk(const Protocol *p, const Kind *k, int f, int j)
 {
     (void)p;
-    return k->field == f && (k->chunk == j || (j > 0 && k->form >= 0));
+    return k->field == f && (k->chunk == j || k->alone || (j > 0 && k->form >= 0));
 }
 static int form_bit(const Protocol *p, const Kind *k, int f, int j, unsigned bit)
 {

@@ -7,7 +7,7 @@
  *
  * Choice by priority: of all kinds that are on the output head says the one of the highest rank. So no kind excludes another by its own condition: a
  * field is on when it is needed and what comes before it may have been said, a part of it with `more` to follow also when it is the last. Faults rank
- * first, then the fields in their order, in a field its short forms and the inner pass before the rest, and what ends the step before what does not,
+ * first, then the fields in their order, in a field its short forms (a lower half of 0 after the others) and the inner pass before the rest, and what ends the step before what does not,
  * the tail staying as it is before its advancing;
  * `none`, always on, is last. Each kind's payload is read from the field itself. The conditions stay shallow, and no proof has to
  * show that two of them exclude each other.
@@ -84,18 +84,20 @@ static void emit_fields(Protocol *p, EmitRole role)
     }
 }
 
-/* Registers of a few bits share one field, said when one of them changes. */
-static void packed_field(Protocol *p, bool hidden)
+/* Registers of a few bits share one field, said when one of them changes. True: it has some. */
+static bool packed_field(Protocol *p, bool hidden)
 {
     Circuit *c = p->m->c;
-    Field f = {.name = hidden ? "loop" : "flags", .flags = true, .loop = hidden, .need = ir_const(c, 1, 0)};
+    unsigned number = 1;
+    for (uint32_t i = 0; i < p->fields.n; i++) number += p->fields.data[i].flags && !p->fields.data[i].loop;
+    Field f = {.name = hidden ? "loop" : number > 1 ? xfmt("flags%u", number) : "flags", .flags = true, .loop = hidden, .need = ir_const(c, 1, 0)};
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const Write w = c->writes.data[i];
         const State *s = &c->states.data[w.state];
         if (s->kind != ST_REG || p->m->mode[w.state] != MODE_FED || s->hidden != hidden) continue;
         if (hidden) f.need = ir_or(c, f.need, w.en); /* of all loop registers: this field alone tells an inner pass from the last */
-        if (s->width > SMALL_REG || w.lanes) continue;
-        if (f.width + s->width > p->payload) continue; /* does not fit: a field of its own */
+        if (s->width > SMALL_REG || w.lanes || p->packed[i]) continue;
+        if (f.width + s->width > (hidden ? p->payload : p->pack)) continue; /* does not fit: the next one, or a field of its own */
         if (!hidden) f.need = ir_or(c, f.need, ir_and(c, w.en, differs(c, w.data, ir_read(c, w.state, 0, w.span))));
         Ref v = next_value(c, &w);
         f.part[0] = f.part[0] ? ir_cat2(c, v, f.part[0]) : v;
@@ -104,6 +106,7 @@ static void packed_field(Protocol *p, bool hidden)
         p->packed[i] = true;
     }
     if (f.regs.n) add_field(p, f);
+    return f.regs.n;
 }
 
 static void write_field(Protocol *p, uint32_t i)
@@ -196,6 +199,8 @@ static void choose_forms(Protocol *p, Field *f)
 static void collect_fields(Protocol *p)
 {
     const Circuit *c = p->m->c;
+    p->fields.n = 0;
+    memset(p->packed, 0, c->writes.n);
     emit_fields(p, EMIT_FAULT);
     p->first_normal = p->fields.n;
     emit_fields(p, EMIT_OUTPUT);
@@ -203,14 +208,14 @@ static void collect_fields(Protocol *p)
     emit_fields(p, EMIT_EXIT);
     uint32_t packed_at = p->first_field = p->fields.n;
     packed_field(p, true);
-    packed_field(p, false);
+    while (packed_field(p, false)) {}
     uint32_t npacked = p->fields.n - packed_at;
-    Field packed[2] = {0};
-    for (uint32_t i = 0; i < npacked; i++) packed[i] = p->fields.data[packed_at + i];
+    VEC(Field) packed = {0};
+    for (uint32_t i = 0; i < npacked; i++) vec_push(&packed, p->fields.data[packed_at + i]);
     p->fields.n = packed_at;
     for (uint32_t i = 0; i < c->writes.n; i++)
         if (p->m->mode[c->writes.data[i].state] == MODE_FED && !p->packed[i]) write_field(p, i);
-    for (uint32_t i = 0; i < npacked; i++) add_field(p, packed[i]);
+    for (uint32_t i = 0; i < npacked; i++) add_field(p, packed.data[i]);
     if (p->m->tail >= 0) tail_field(p);
 }
 
@@ -233,6 +238,9 @@ static Kind emit_kind(const Protocol *p, int fi)
     k.last = k.retire = true;
     return k;
 }
+
+/* A short form of its own: the lower half is 0. At the end of a step only, so that it takes no more rows than it earns. */
+static bool has_alone(const Field *f) { return f->nforms && f->nchunks == 2 && !f->brief; }
 
 bool at_end_only(const Field *f, unsigned form) { return f->brief && form + 1 < f->nforms; }
 
@@ -273,6 +281,12 @@ static void field_kinds(Protocol *p, int fi)
             k.last = j == 0;
             add_kind(p, k);
             continue;
+        }
+        if (final && has_alone(f)) {
+            k.name = xfmt("%s.alone", base);
+            k.last = k.alone = true;
+            add_kind(p, k);
+            k.alone = false;
         }
         if (final) {
             k.name = base;
@@ -350,6 +364,7 @@ static bool outranks(const Protocol *p, uint32_t a, uint32_t b)
     if (x->hold != y->hold) return x->hold;
     if (x->stay != y->stay) return x->stay;
     if ((x->form < 0) != (y->form < 0)) return x->form >= 0;
+    if (x->alone != y->alone) return x->alone;
     return a < b;
 }
 
@@ -493,7 +508,7 @@ static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
     uint32_t word = add_word(p, f, f->chunk_lo[j], f->chunk_width[j]);
     for (uint32_t k = 0; k < p->kinds.n; k++) {
         Kind *x = &p->kinds.data[k];
-        if (x->field != (int)fi || x->chunk != (int)j) continue;
+        if (x->field != (int)fi || x->chunk != (int)j || x->alone) continue;
         Ref on = emit;
         if (x->form >= 0) on = ir_and(c, on, matches(c, f->part[0], f->chunk_width[0], f->width - f->chunk_width[0], f->form[x->form]));
         if (x->hold) on = ir_and(c, on, ir_not(c, c->retire));
@@ -501,6 +516,19 @@ static void chunk_conditions(Protocol *p, uint32_t fi, unsigned j, Ref emit)
         else if (x->last && !f->tail) on = ir_and(c, on, last);
         p->kind_ref[k] = on;
         x->word = word;
+    }
+}
+
+/* `emit`: the field is due. The upper half is all that must be said. */
+static void alone_condition(Protocol *p, uint32_t fi, Ref emit)
+{
+    Circuit *c = p->m->c;
+    for (uint32_t k = 0; k < p->kinds.n; k++) {
+        Kind *x = &p->kinds.data[k];
+        const Field *f = &p->fields.data[fi];
+        if (x->field != (int)fi || !x->alone) continue;
+        p->kind_ref[k] = ir_and(c, ir_and(c, emit, matches(c, f->part[0], 0, f->chunk_lo[1], 0)), none_after(p, fi));
+        x->word = add_word(p, f, f->chunk_lo[1], f->chunk_width[1]);
     }
 }
 
@@ -564,6 +592,7 @@ static void conditions(Protocol *p)
         }
         for (unsigned j = 0; j < p->fields.data[f].nchunks; j++)
             chunk_conditions(p, f, j, p->fields.data[f].tail ? tail_chunk_due(p, f, j) : chunk_due(p, f, j));
+        if (has_alone(&p->fields.data[f])) alone_condition(p, f, chunk_due(p, f, 0));
     }
     carry_words(p);
 }
@@ -621,12 +650,12 @@ static double tokens_of(const Protocol *p, const Field *f, unsigned payload)
 }
 
 /* What the payload `to` gains for field i (for the load records: i == fields.n). What is said with a row number is a memory's, and counts
- * less than registers, records of a prompt hardly at all. */
+ * less than registers, and these beside a register file, like records of a prompt, hardly at all. */
 static double gain_of(const Protocol *p, uint32_t i, unsigned to)
 {
     Field load = {.width = p->load_index + p->load_data, .payload = p->load_payload, .with_index = 1};
     const Field *f = i < p->fields.n ? &p->fields.data[i] : &load;
-    double weight = i == p->fields.n ? 1 : f->with_index ? 2 : f->tail ? 8 : 32;
+    double weight = i == p->fields.n ? 1 : f->with_index ? 2 : f->tail ? 8 : !f->emit && is_rare(p, f) ? 0.125 : 32;
     bool fewer = chunks_of(f->width, to) < chunks_of(f->width, to - 1);
     if (f->emit || f->flags || to > f->width || !(fewer || to == f->payload + 1)) return 0;
     return weight * (tokens_of(p, f, f->payload) - tokens_of(p, f, to));
@@ -664,21 +693,28 @@ static void set_payloads(Protocol *p, bool least)
     p->load_payload = least && p->payload > MIN_PAYLOAD ? MIN_PAYLOAD : p->payload;
 }
 
+/* Payloads for a vocabulary of at most `limit`. Small registers that share a field, of three kinds, may take an eighth of it. */
+static void fit_vocabulary(Protocol *p, uint64_t limit)
+{
+    while (p->pack > MIN_PAYLOAD && 3ull << p->pack > limit / 8) p->pack--;
+    collect_fields(p);
+    set_payloads(p, true);
+    for (uint32_t i = 0; i < p->fields.n; i++) p->fields.data[i].brief = true;
+    while (spend_some(p, limit)) {}
+}
+
 Protocol *protocol_derive(Modes *m, const BuildOptions *o)
 {
     Protocol *p = xalloc(sizeof *p);
     p->m = m;
     p->options = o;
     p->payload = o->payload ? o->payload : DEFAULT_PAYLOAD;
+    p->pack = p->payload;
     p->group_rows = o->target->dk;
     p->packed = xalloc(m->c->writes.n + 1);
     collect_fields(p);
     set_payloads(p, false);
-    if (try_payloads(p) > o->vocab && o->vocab) {
-        set_payloads(p, true);
-        for (uint32_t i = 0; i < p->fields.n; i++) p->fields.data[i].brief = true;
-        while (spend_some(p, o->vocab)) {}
-    }
+    if (try_payloads(p) > o->vocab && o->vocab) fit_vocabulary(p, o->vocab);
     conditions(p);
     return p;
 }

@@ -13,6 +13,7 @@ typedef struct Protocol {
     Modes *m;
     const BuildOptions *options;
     unsigned payload;        /* most bits per token of a field or of a load record */
+    unsigned pack;           /* most bits of small registers that share a field */
     uint32_t group_rows;     /* rows that one key addresses: larger elements need their write address early */
     VEC(Field) fields;
     uint32_t first_normal, first_field; /* fields before first_normal end the run; before first_field: emits */
