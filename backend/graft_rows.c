@@ -42,7 +42,7 @@ static bool chip_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     const Graft *g = (const Graft *)x;
     int hidden = graft_hidden_dim(t->stock, &x->m->geo);
-    uint64_t shape[3];
+    uint64_t shape[4];
     t->stock->shape(&x->m->geo, shape);
     if (hidden == 0) { /* rows are channels */
         if (r < g->narrow || r >= g->narrow + g->nused) return false;
