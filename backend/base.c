@@ -181,7 +181,7 @@ static bool check_model(const Base *b, uint32_t *expected, char **err)
     for (uint32_t l = 0; l < g->layers; l++)
         for (unsigned i = 0; i < nfamily_tensors; i++) {
             const FamilyTensor *s = &family_tensors[i];
-            uint64_t shape[4];
+            uint64_t shape[MOST_DIMS];
             if (!(s->families & family->bit) || !(s->scope & (b->full[l] ? IN_FULL : IN_LINEAR))) continue;
             s->shape(g, shape);
             if (!check_tensor(b, xfmt("model.layers.%u.%s", l, s->name), s->dims, shape, err)) return false;

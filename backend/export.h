@@ -31,12 +31,13 @@ typedef struct {
     TensorId id;
     uint32_t row;
 } From;
+enum { MOST_DIMS = 4 }; /* of a stock tensor; its shape always has so many numbers */
 typedef struct {
     const char *name;  /* after "model.layers.<i>." */
     unsigned families; /* bits of Family.bit */
     LayerScope scope;
     unsigned dims;
-    void (*shape)(const Geometry *g, uint64_t shape[4]);
+    void (*shape)(const Geometry *g, uint64_t shape[MOST_DIMS]);
     From (*from)(const Geometry *g, uint32_t row);
     float add; /* to every element; NORM_WEIGHT: the family's norm_add */
 } FamilyTensor;
@@ -81,7 +82,7 @@ typedef struct Item Item;
 struct Item {
     char *name;
     unsigned dims;
-    uint64_t shape[4], rows, cols; /* rows, cols: set by export_add */
+    uint64_t shape[MOST_DIMS], rows, cols; /* rows, cols: set by export_add */
     bool half;                 /* bfloat16, else float32 */
     const FamilyTensor *stock; /* of a layer, else NULL */
     uint32_t layer;            /* of the chip or of the base model */

@@ -43,7 +43,7 @@ enum { QWEN35 = 1, NEXT = 2, MOE = 4, OLMO = 8, FLA = 16, KIMI = 32, QWEN = QWEN
 #define ROW(id) chip_row(T_##id, r)
 #define ROW_FROM(id, first) chip_row(T_##id, (first) + r)
 #define TENSOR(id, families, scope, dims, name, s0, s1, s2, source, add)                            \
-    static void id##_shape(const Geometry *g, uint64_t s[4])                                        \
+    static void id##_shape(const Geometry *g, uint64_t s[MOST_DIMS])                                        \
     {                                                                                               \
         (void)g, s[0] = s0, s[1] = s1, s[2] = s2, s[3] = 1;                                                   \
     }                                                                                               \

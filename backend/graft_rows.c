@@ -10,7 +10,7 @@
 int graft_hidden_dim(const FamilyTensor *t, const Geometry *g)
 {
     Geometry other = *g;
-    uint64_t a[3], b[3];
+    uint64_t a[MOST_DIMS], b[MOST_DIMS];
     other.hidden++;
     t->shape(g, a);
     t->shape(&other, b);
@@ -42,7 +42,7 @@ static bool chip_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     const Graft *g = (const Graft *)x;
     int hidden = graft_hidden_dim(t->stock, &x->m->geo);
-    uint64_t shape[4];
+    uint64_t shape[MOST_DIMS];
     t->stock->shape(&x->m->geo, shape);
     if (hidden == 0) { /* rows are channels */
         if (r < g->narrow || r >= g->narrow + g->nused) return false;

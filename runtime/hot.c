@@ -4,7 +4,16 @@
 #include "hot.h"
 #include <stdlib.h>
 
-enum { FRAME = 1 << 16, SAMPLES = 8192, CLASSES = 4 * SAMPLES, COMES_AGAIN = 8, BUCKETS = 1 << 14, COUNTERS = 1 << 15, MOST_CHOICES = 40, MOST_CODE = 48 << 20 };
+enum {
+    FRAME = 1 << 16,
+    SAMPLES = 8192,        /* of the last four choices at least, so that what one phase of a run keeps constant and another does not is no guard */
+    CLASSES = 4 * SAMPLES, /* of a hash table of them */
+    COMES_AGAIN = 8,       /* samples of a class that will earn its path */
+    BUCKETS = 1 << 14,
+    COUNTERS = 1 << 15,
+    MOST_CHOICES = 40,     /* a run for which no choice is good is better off without paths */
+    MOST_CODE = 48 << 20   /* bytes */
+};
 
 typedef struct {
     uint64_t hash;
@@ -20,7 +29,7 @@ struct Hot {
     HotPath **bucket;  /* [BUCKETS] */
     uint64_t *mask;    /* [key / 8] guards of the key, a byte each */
     uint64_t *out_guard; /* [nout] */
-    bool chosen;
+    bool chosen, hopeless;
     uint32_t choices;
     uint32_t batch, often, window; /* samples for a choice; how often a combination comes before it gets a path; tokens between two looks back */
     Counter *counter;  /* [COUNTERS] */
@@ -166,7 +175,8 @@ static uint32_t covered(Chooser *ch, uint32_t *classes)
     return often;
 }
 
-/* Takes what `trial` says into the guards when nearly all samples are still in classes that come again. */
+/* Takes what `trial` says into the guards when that makes no more classes, or not too many and eleven of twelve samples are still in classes that come again:
+ * a token without a path costs ten times one that has one. */
 static bool accept(Chooser *ch)
 {
     uint32_t classes, often = covered(ch, &classes);
@@ -192,7 +202,8 @@ static void try_out(Hot *h, Chooser *ch, uint32_t word, uint64_t bits)
     if (accept(ch)) h->out_guard[word] |= bits;
 }
 
-/* The token's kind first, its payload, what else is there before a token, then what is read, field by field. */
+/* The token's kind first, then what is read, field by field: what was fetched decides most. What else is there before a token may add an eighth of classes:
+ * mostly it follows, or is data. */
 static void choose_guards(Hot *h)
 {
     const HotChip *c = h->c;
@@ -257,7 +268,8 @@ static void look_back(Hot *h)
     bool poor = h->window_general * 5 > h->window_tokens;
     h->window_general = h->window_tokens = 0;
     if (!poor) h->fresh = 0;
-    if (!poor || !h->chosen || h->fresh < h->batch || h->choices >= MOST_CHOICES) return;
+    h->hopeless = poor && h->choices >= MOST_CHOICES;
+    if (!poor || h->hopeless || !h->chosen || h->fresh < h->batch) return;
     drop_paths(h);
     choose_guards(h);
     h->general = hot_path_make(h->c, h->arena, NULL);
@@ -337,10 +349,10 @@ static HotPath *known_path(Hot *h, uint64_t hash)
 
 bool hot_token(Hot *h, uint32_t token, uint32_t *out)
 {
-    if (!h->general) return false;
+    if (++h->window_tokens >= h->window) look_back(h);
+    if (!h->general || h->hopeless) return false;
     put_token(h, token);
     h->report.tokens++;
-    if (++h->window_tokens >= h->window) look_back(h);
     HotPath *p = h->last ? h->last->next : NULL;
     if (!p || !key_matches(h, p) || run_path(h, p) != HOT_FINE) {
         uint64_t hash = h->chosen ? key_hash(h) : 0;

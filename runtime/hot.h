@@ -140,7 +140,7 @@ void hot_undo(HotMachine *m);
 typedef struct Hot Hot;
 /* Takes the slice, whose lane 0 is the machine, and its cells. `eager`: paths are made at once, which only tests want. NULL: not possible. */
 Hot *hot_new(Slice *s, uint8_t *state, bool eager);
-/* Feeds a token; *out: what comes out (UINT32_MAX: no kind's). False when planes cannot go on: then nothing has happened. */
+/* Feeds a token; *out: what comes out (UINT32_MAX: no kind's). False when planes cannot go on, or paths do not help this run: then nothing has happened. */
 bool hot_token(Hot *h, uint32_t token, uint32_t *out);
 /* Puts everything back into the slice's lane 0 and its cells, and ends. */
 void hot_end(Hot *h);

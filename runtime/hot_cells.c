@@ -13,41 +13,18 @@ __attribute__((constructor)) static void make_spread(void)
 static inline uint64_t field_of(Field f, const uint64_t *word) { return word[f.word] >> f.shift & mask64(f.bits); }
 static inline uint32_t selected(const Select *s, const uint64_t *word) { return s->table[field_of(s->field, word)]; }
 
-static inline uint64_t load(const uint8_t *p, uint32_t bytes)
-{
-    uint64_t v = 0;
-    switch (bytes) {
-    case 1: return *p;
-    case 2: return *(const uint16_t *)(const void *)p;
-    case 4: return *(const uint32_t *)(const void *)p;
-    default: memcpy(&v, p, 8); return v;
-    }
-}
-
-static inline void store(uint8_t *p, uint32_t bytes, uint64_t v)
-{
-    switch (bytes) {
-    case 1: *p = (uint8_t)v; break;
-    case 2: *(uint16_t *)(void *)p = (uint16_t)v; break;
-    case 4: *(uint32_t *)(void *)p = (uint32_t)v; break;
-    default: memcpy(p, &v, 8);
-    }
-}
-
-static inline uint8_t *word_at(const Bundle *b, uint8_t *state, uint32_t row) { return state + b->base + (size_t)(uint32_t)b->row_at[row] * b->bytes; }
-
 static void change(HotMachine *m, uint8_t *at, uint32_t bytes, uint64_t old, uint64_t v)
 {
     if (old == v) return;
     vec_push(&m->undo, ((HotUndo){at, bytes, old}));
-    store(at, bytes, v);
+    cell_store(at, bytes, v);
 }
 
 void hot_undo(HotMachine *m)
 {
     while (m->undo.n) {
         const HotUndo *u = &m->undo.data[--m->undo.n];
-        store(u->at, u->bytes, u->old);
+        cell_store(u->at, u->bytes, u->old);
     }
 }
 
@@ -58,8 +35,8 @@ static void write_list(const Cells *c, uint32_t list, const uint64_t *in, HotMac
         const Bundle *b = &c->bundle[w->bundle];
         uint32_t row = selected(&c->key[b->key], in);
         if (row == NONE) continue;
-        uint8_t *at = word_at(b, m->state, row);
-        uint64_t old = load(at, b->bytes);
+        uint8_t *at = cell_word(b, m->state, row);
+        uint64_t old = cell_load(at, b->bytes);
         change(m, at, b->bytes, old, (old & ~w->mask) | (field_of(w->value, in) & w->mask));
     }
 }
@@ -69,8 +46,8 @@ static bool count(const Cells *c, const CellCount *n, const uint64_t *in, HotMac
     const Bundle *b = &c->bundle[n->bundle];
     uint32_t row = selected(&c->key[b->key], in);
     if (!field_of(n->when, in) || row == NONE) return true;
-    uint8_t *at = word_at(b, m->state, row);
-    uint64_t cell = load(at, b->bytes), most = mask64(n->bits), sum = (cell >> n->shift & most) + n->amount;
+    uint8_t *at = cell_word(b, m->state, row);
+    uint64_t cell = cell_load(at, b->bytes), most = mask64(n->bits), sum = (cell >> n->shift & most) + n->amount;
     change(m, at, b->bytes, cell, (cell & ~(most << n->shift)) | (sum & most) << n->shift);
     return sum <= most;
 }
@@ -84,7 +61,7 @@ static bool read_list(const Cells *c, uint32_t list, const uint64_t *in, HotMach
         const Bundle *b = &c->bundle[r->bundle];
         uint32_t row = selected(&c->key[b->query], in);
         if (row == NONE) continue;
-        uint64_t v = (load(word_at(b, m->state, row), b->bytes) & r->mask) << r->out.shift;
+        uint64_t v = (cell_load(cell_word(b, m->state, row), b->bytes) & r->mask) << r->out.shift;
         twice |= out[r->out.word] & v;
         out[r->out.word] |= v;
     }

@@ -8,29 +8,6 @@ static inline uint64_t field_of(Field f, const uint64_t *word, uint32_t lane) { 
 
 static inline uint32_t selected(const Select *s, const uint64_t *word, uint32_t lane) { return s->table[field_of(s->field, word, lane)]; }
 
-static inline uint64_t load(const uint8_t *p, uint32_t bytes)
-{
-    uint64_t v = 0;
-    switch (bytes) {
-    case 1: return *p;
-    case 2: return *(const uint16_t *)(const void *)p;
-    case 4: return *(const uint32_t *)(const void *)p;
-    default: memcpy(&v, p, 8); return v;
-    }
-}
-
-static inline void store(uint8_t *p, uint32_t bytes, uint64_t v)
-{
-    switch (bytes) {
-    case 1: *p = (uint8_t)v; break;
-    case 2: *(uint16_t *)(void *)p = (uint16_t)v; break;
-    case 4: *(uint32_t *)(void *)p = (uint32_t)v; break;
-    default: memcpy(p, &v, 8);
-    }
-}
-
-static inline uint8_t *word_at(const Bundle *b, uint8_t *state, uint32_t row) { return state + b->base + (size_t)(uint32_t)b->row_at[row] * b->bytes; }
-
 /* The plane that says whether the select counts, of 64 lanes. */
 static inline uint64_t chosen(const Cells *c, const Select *s, const Plane *plane, uint32_t w) { return plane[c->in[s->field.word].slot[s->field.shift + s->field.bits - 1]].w[w]; }
 
@@ -42,9 +19,9 @@ static inline void write_lane(const Cells *c, const Select *s, const uint64_t *w
         const Bundle *b = &c->bundle[w->bundle];
         uint32_t row = selected(&c->key[b->key], word, lane);
         if (row == NONE) continue;
-        uint8_t *at = word_at(b, state, row);
+        uint8_t *at = cell_word(b, state, row);
         uint64_t v = field_of(w->value, word, lane);
-        store(at, b->bytes, (load(at, b->bytes) & ~w->mask) | (v & w->mask));
+        cell_store(at, b->bytes, (cell_load(at, b->bytes) & ~w->mask) | (v & w->mask));
     }
 }
 
@@ -53,9 +30,9 @@ static inline bool count_lane(const Cells *c, const CellCount *n, const uint64_t
     const Bundle *b = &c->bundle[n->bundle];
     uint32_t row = selected(&c->key[b->key], word, lane);
     if (!field_of(n->when, word, lane) || row == NONE) return false;
-    uint8_t *at = word_at(b, state, row);
-    uint64_t cell = load(at, b->bytes), most = (1ull << n->bits) - 1, sum = (cell >> n->shift & most) + n->amount;
-    store(at, b->bytes, (cell & ~(most << n->shift)) | (sum & most) << n->shift);
+    uint8_t *at = cell_word(b, state, row);
+    uint64_t cell = cell_load(at, b->bytes), most = (1ull << n->bits) - 1, sum = (cell >> n->shift & most) + n->amount;
+    cell_store(at, b->bytes, (cell & ~(most << n->shift)) | (sum & most) << n->shift);
     return sum > most;
 }
 
@@ -69,7 +46,7 @@ static inline bool read_lane(const Cells *c, const Select *s, const uint64_t *wo
         const Bundle *b = &c->bundle[r->bundle];
         uint32_t row = selected(&c->key[b->query], word, lane);
         if (row == NONE) continue;
-        uint64_t v = (load(word_at(b, state, row), b->bytes) & r->mask) << r->out.shift, *o = &out[r->out.word * LANES + lane_place(lane)];
+        uint64_t v = (cell_load(cell_word(b, state, row), b->bytes) & r->mask) << r->out.shift, *o = &out[r->out.word * LANES + lane_place(lane)];
         twice |= *o & v;
         *o |= v;
     }
@@ -115,8 +92,8 @@ static inline void write_lanes(const Lanes *l, const CellWrite *w, uint64_t lane
     EACH_LANE(lane, lanes) {
         uint32_t row = key->table[part(address, lane, key->field.shift, mask64(key->field.bits))];
         if (row == NONE) continue;
-        uint8_t *at = word_at(b, l->state + lane * l->stride, row);
-        store(at, bytes, (load(at, bytes) & ~mask) | (value[lane * PLANE_WORDS] >> w->value.shift & mask));
+        uint8_t *at = cell_word(b, l->state + lane * l->stride, row);
+        cell_store(at, bytes, (cell_load(at, bytes) & ~mask) | (value[lane * PLANE_WORDS] >> w->value.shift & mask));
     }
 }
 
@@ -130,7 +107,7 @@ static inline uint64_t read_lanes(const Lanes *l, const CellRead *r, uint64_t la
     EACH_LANE(lane, lanes) {
         uint32_t row = key->table[part(address, lane, key->field.shift, mask64(key->field.bits))];
         if (row == NONE) continue;
-        uint64_t v = (load(word_at(b, l->state + lane * l->stride, row), bytes) & mask) << r->out.shift, *o = &out[lane * PLANE_WORDS];
+        uint64_t v = (cell_load(cell_word(b, l->state + lane * l->stride, row), bytes) & mask) << r->out.shift, *o = &out[lane * PLANE_WORDS];
         twice |= *o & v;
         *o |= v;
     }
@@ -176,7 +153,7 @@ static inline void ask_for(const Lanes *l, Pending *p, uint32_t *n, uint32_t bun
     const Select *key = &l->c->key[select];
     uint32_t row = key->table[part(words_of(l, key->field), lane, key->field.shift, mask64(key->field.bits))];
     if (row == NONE) return;
-    p[*n] = (Pending){word_at(b, l->state + lane * l->stride, row), access, (uint32_t)lane, b->bytes};
+    p[*n] = (Pending){cell_word(b, l->state + lane * l->stride, row), access, (uint32_t)lane, b->bytes};
     __builtin_prefetch(p[(*n)++].at);
 }
 
@@ -185,7 +162,7 @@ static void write_pending(const Lanes *l, const Pending *p, uint32_t n)
     for (const Pending *end = p + n; p < end; p++) {
         const CellWrite *w = p->access;
         uint64_t value = words_of(l, w->value)[(size_t)p->lane * PLANE_WORDS] >> w->value.shift;
-        store(p->at, p->bytes, (load(p->at, p->bytes) & ~w->mask) | (value & w->mask));
+        cell_store(p->at, p->bytes, (cell_load(p->at, p->bytes) & ~w->mask) | (value & w->mask));
     }
 }
 
@@ -194,7 +171,7 @@ static uint64_t read_pending(const Lanes *l, const Pending *p, uint32_t n)
     uint64_t twice = 0;
     for (const Pending *end = p + n; p < end; p++) {
         const CellRead *r = p->access;
-        uint64_t v = (load(p->at, p->bytes) & r->mask) << r->out.shift, *o = &l->out[r->out.word * LANES + (size_t)p->lane * PLANE_WORDS];
+        uint64_t v = (cell_load(p->at, p->bytes) & r->mask) << r->out.shift, *o = &l->out[r->out.word * LANES + (size_t)p->lane * PLANE_WORDS];
         twice |= *o & v;
         *o |= v;
     }
@@ -277,7 +254,7 @@ static uint8_t *row_of(SliceState *s, uint32_t layer, uint32_t head, uint32_t ro
     *h = c && head < c->nheads ? &c->head[head] : NULL;
     if (!*h || !(*h)->cell) return NULL;
     *b = &c->bundle[(*h)->bundle];
-    return (*b)->row_at[row] < 0 ? NULL : word_at(*b, s->state, row);
+    return (*b)->row_at[row] < 0 ? NULL : cell_word(*b, s->state, row);
 }
 
 /* Lanes that are not kept, pilots among them, are no number: nobody's (statemap.c). */
@@ -287,7 +264,7 @@ static void get_row(void *self, uint32_t layer, uint32_t head, uint32_t row, flo
     const Bundle *b;
     const uint8_t *at = row_of(self, layer, head, row, &h, &b);
     for (uint32_t i = 0; i < slice_model(((SliceState *)self)->s)->geo.dv; i++) lanes[i] = NAN;
-    uint64_t v = at ? load(at, b->bytes) >> h->shift : 0;
+    uint64_t v = at ? cell_load(at, b->bytes) >> h->shift : 0;
     for (uint32_t i = 0; at && i < h->cell->nfields; i++) {
         const CellField *f = &h->cell->field[i];
         lanes[f->lane] = f->one * (float)(v >> f->shift & mask64(f->bits));
@@ -309,7 +286,7 @@ static void set_row(void *self, uint32_t layer, uint32_t head, uint32_t row, con
             s->bad = "an initial value that is no code";
         v |= ((uint64_t)n & mask64(f->bits)) << f->shift;
     }
-    if (at) store(at, b->bytes, (load(at, b->bytes) & ~(mask64(h->cell->bits) << h->shift)) | v << h->shift);
+    if (at) cell_store(at, b->bytes, (cell_load(at, b->bytes) & ~(mask64(h->cell->bits) << h->shift)) | v << h->shift);
 }
 
 const Backend slice_cells_backend = {.name = "cells", .get = get_row, .set = set_row};

@@ -174,6 +174,31 @@ struct Slice {
     const atomic_bool *stop; /* set: nobody waits for the compilation any more; or NULL */
 };
 
+/* ---- cells in memory: little-endian words of 1, 2, 4 or 8 bytes, aligned ---- */
+static inline uint64_t cell_load(const uint8_t *p, uint32_t bytes)
+{
+    uint64_t v = 0;
+    switch (bytes) {
+    case 1: return *p;
+    case 2: return *(const uint16_t *)(const void *)p;
+    case 4: return *(const uint32_t *)(const void *)p;
+    default: memcpy(&v, p, 8); return v;
+    }
+}
+
+static inline void cell_store(uint8_t *p, uint32_t bytes, uint64_t v)
+{
+    switch (bytes) {
+    case 1: *p = (uint8_t)v; break;
+    case 2: *(uint16_t *)(void *)p = (uint16_t)v; break;
+    case 4: *(uint32_t *)(void *)p = (uint32_t)v; break;
+    default: memcpy(p, &v, 8);
+    }
+}
+
+/* A bundle's word of a row that has one. */
+static inline uint8_t *cell_word(const Bundle *b, uint8_t *state, uint32_t row) { return state + b->base + (size_t)(uint32_t)b->row_at[row] * b->bytes; }
+
 /* ---- slice.c ---- */
 uint16_t slice_new_slot(Slice *s);
 /* For who runs the stages elsewhere: widens what failed (of the stage's checks) and compiles the stage and all after it; what lies before it stands.

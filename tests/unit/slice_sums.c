@@ -24,7 +24,7 @@ static void evaluate(uint32_t leaves)
         const Node *x = &graph.node.data[i];
         if (x->op == NODE_CONST) value[i] = 0;
         else if (x->op == NODE_LEAF) value[i] = leaves >> x->a & 1;
-        else value[i] = x->op == NODE_AND ? of(x->a) & of(x->b) : of(x->a) ^ of(x->b);
+        else value[i] = x->op == NODE_AND ? of(x->a) && of(x->b) : of(x->a) != of(x->b);
     }
 }
 
