@@ -29,7 +29,7 @@ struct Hot {
     HotPath **bucket;  /* [BUCKETS] */
     uint64_t *mask;    /* [key / 8] guards of the key, a byte each */
     uint64_t *out_guard; /* [nout] */
-    bool chosen, hopeless;
+    bool chosen, hopeless, full; /* full: of code */
     uint32_t choices;
     uint32_t batch, often, window; /* samples for a choice; how often a combination comes before it gets a path; tokens between two looks back */
     Counter *counter;  /* [COUNTERS] */
@@ -235,8 +235,8 @@ static void choose_guards(Hot *h)
 static void add_path(Hot *h, uint64_t hash)
 {
     HotGuards g = {(const uint8_t *)h->mask, h->m.frame + h->c->key_at, h->out_guard, h->m.out};
-    if (hot_arena_bytes(h->arena) > MOST_CODE) return;
-    HotPath *p = hot_path_make(h->c, h->arena, &g);
+    h->full = hot_arena_bytes(h->arena) > MOST_CODE;
+    HotPath *p = h->full ? NULL : hot_path_make(h->c, h->arena, &g);
     if (!p) return;
     p->chain = h->bucket[hash % BUCKETS];
     h->bucket[hash % BUCKETS] = p;
@@ -262,6 +262,14 @@ static void observe(Hot *h, uint64_t hash)
     if (++n->n == h->often) add_path(h, hash);
 }
 
+/* Paths of which a run has had enough lie beside those that it needs now: all begin anew. */
+static void make_room(Hot *h)
+{
+    drop_paths(h);
+    h->full = false;
+    h->general = hot_path_make(h->c, h->arena, NULL);
+}
+
 /* Too many tokens without a path: other guards, from the latest samples and those before. */
 static void look_back(Hot *h)
 {
@@ -270,9 +278,8 @@ static void look_back(Hot *h)
     if (!poor) h->fresh = 0;
     h->hopeless = poor && h->choices >= MOST_CHOICES;
     if (!poor || h->hopeless || !h->chosen || h->fresh < h->batch) return;
-    drop_paths(h);
     choose_guards(h);
-    h->general = hot_path_make(h->c, h->arena, NULL);
+    make_room(h);
 }
 
 /* ---- a token ---- */
@@ -350,6 +357,7 @@ static HotPath *known_path(Hot *h, uint64_t hash)
 bool hot_token(Hot *h, uint32_t token, uint32_t *out)
 {
     if (++h->window_tokens >= h->window) look_back(h);
+    if (h->full) make_room(h);
     if (!h->general || h->hopeless) return false;
     put_token(h, token);
     h->report.tokens++;

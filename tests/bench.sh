@@ -82,7 +82,7 @@ if [ "${MANY:-1}" = 1 ]; then
         speed=$(median <"$chip.speed")
         echo "a long run, $(basename "$elf" .elf), $(stat_of steps "$chip.stats") instructions: $speed tokens/s," \
             "$(awk -v t="$speed" -v r="$(stat_of tokens_per_step "$chip.stats")" 'BEGIN { printf "%.0f", t / r }') instructions/s, $(stat_of paths "$chip.stats") paths," \
-            "$(awk '{ printf "%.0f", $1 / 1024 }' "$chip.memory") MiB"
+            "$(tail -1 "$chip.memory" 2>/dev/null | awk '{ printf "%.0f", $1 / 1024 }') MiB"
     done
     "$build/tapeout" run "$chip" "$build/firmware/printf.elf" --trace "$chip.trace" >/dev/null || true
     for _ in $(seq "${MACHINES:-1024}"); do echo "$build/firmware/sort.elf"; done >"$chip.list"
