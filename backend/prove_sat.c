@@ -84,7 +84,6 @@ void sat_free(Sat *s)
     for (unsigned i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
 }
 
-
 SatLit sat_bit(Sat *s)
 {
     uint32_t b = vec_push(&s->bit, ((Bit){.heap = NONE, .phase = -1}));

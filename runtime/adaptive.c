@@ -39,6 +39,8 @@ static void *prepare(void *ctx)
 
 static void begin_preparation(Adaptive *a)
 {
+    a->refused = !hot_code_usable();
+    if (a->refused) return;
     a->started = true;
     a->joined = a->at_once;
     if (a->at_once) prepare(a);
@@ -231,7 +233,7 @@ static void *adaptive_open(const Model *m, const BackendOptions *o, char **err)
 {
     Adaptive *a = xrealloc(NULL, sizeof *a);
     *a = (Adaptive){.m = m, .patience = o->patience ? o->patience : PATIENCE, .at_once = o->patience != 0};
-    a->refused = o->plain || o->probe || !hot_code_usable();
+    a->refused = o->plain || o->probe;
     if ((a->sparse = sparse_backend.open(m, o, err)) != NULL) return a;
     free(a);
     return NULL;

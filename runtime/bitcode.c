@@ -23,33 +23,24 @@ typedef struct {
     uint32_t *last;  /* [nodes] the last place in `order` that reads it */
     VEC(Planned) order;
     VEC(uint32_t) free;
-    VEC(uint32_t) stack;
     uint32_t next, end;
     bool full;
 } Coder;
 
-static bool computed(const Coder *c, uint32_t node) { return c->g->node.data[node].op >= NODE_AND; }
-
-/* Puts the node and what it needs into the order; iterative, since carry chains are deep. */
-static void visit(Coder *c, uint32_t root)
+/* The goals' nodes, and what they need, in depth-first order. */
+static void plan_order(Coder *c, const BitGoal *goal, uint32_t n)
 {
-    vec_push(&c->stack, root);
-    while (c->stack.n) {
-        uint32_t i = c->stack.data[c->stack.n - 1];
-        const Node *x = &c->g->node.data[i];
-        if (!computed(c, i) || c->rank[i]) {
-            c->stack.n--;
-            continue;
-        }
-        uint32_t a = x->a >> 1, b = x->b >> 1;
-        bool wait_a = computed(c, a) && !c->rank[a], wait_b = computed(c, b) && !c->rank[b];
-        if (wait_b) vec_push(&c->stack, b);
-        if (wait_a) vec_push(&c->stack, a);
-        if (wait_a || wait_b) continue;
-        c->stack.n--;
-        vec_push(&c->order, ((Planned){i, 0, BIT_AND, false}));
-        c->rank[i] = c->order.n;
+    NodeList stack = {0}, order = {0};
+    uint8_t *seen = calloc(c->g->node.n, 1);
+    if (!seen) die("out of memory");
+    for (uint32_t i = 0; i < n; i++) bits_order(c->g, goal[i].ref >> 1, seen, &stack, &order);
+    for (uint32_t i = 0; i < order.n; i++) {
+        vec_push(&c->order, ((Planned){order.data[i], 0, BIT_AND, false}));
+        c->rank[order.data[i]] = i + 1;
     }
+    free(seen);
+    free(stack.data);
+    free(order.data);
 }
 
 /* How the node is computed from what its inputs' slots hold. */
@@ -110,7 +101,7 @@ static uint32_t new_slot(Coder *c)
 
 static void release(Coder *c, uint32_t node, uint32_t place)
 {
-    if (computed(c, node) && c->last[node] == place && c->at[node] != UINT32_MAX) {
+    if (bits_computed(c->g, node) && c->last[node] == place && c->at[node] != UINT32_MAX) {
         vec_push(&c->free, c->at[node]);
         c->last[node] = UINT32_MAX; /* once, also when both inputs are this node */
     }
@@ -141,7 +132,7 @@ static void plan_slots(Coder *c, const BitGoal *goal, uint32_t n)
     }
     for (uint32_t i = 0; i < n; i++) {
         uint32_t node = goal[i].ref >> 1;
-        if (!computed(c, node)) continue;
+        if (!bits_computed(c->g, node)) continue;
         c->last[node] = UINT32_MAX; /* the goals are copied last */
         if (c->at[node] == UINT32_MAX && c->flip[node] == (goal[i].ref & 1)) c->at[node] = goal[i].slot;
     }
@@ -169,7 +160,7 @@ uint32_t bitcode_make(BitCode *code, const Bits *g, const BitGoal *goal, uint32_
     c.last = xrealloc(NULL, g->node.n * sizeof *c.last);
     if (!c.rank || !c.flip) die("out of memory");
     code->step.n = code->run.n = 0;
-    for (uint32_t i = 0; i < n; i++) visit(&c, goal[i].ref >> 1);
+    plan_order(&c, goal, n);
     sort_stretches(&c, bitjit_usable() ? 1 : STRETCH);
     plan_slots(&c, goal, n);
     for (uint32_t i = 0; i < c.order.n; i++) emit_node(&c, i);
@@ -180,7 +171,6 @@ uint32_t bitcode_make(BitCode *code, const Bits *g, const BitGoal *goal, uint32_
     free(c.last);
     free(c.order.data);
     free(c.free.data);
-    free(c.stack.data);
     if (bitjit_usable() && !c.full) bitjit_make(code, temp);
     return c.full ? 0 : c.end;
 }

@@ -203,3 +203,26 @@ Ref bits_table(Bits *g, const Ref *in, uint32_t n, const uint8_t *table, uint32_
     Ref one = bits_table(g, in, n - 1, table + half, size - half);
     return bits_mux(g, in[n - 1], one, zero);
 }
+
+/* ---- order ---- */
+/* Iterative, since carry chains are deep. */
+void bits_order(const Bits *g, uint32_t root, uint8_t *seen, NodeList *stack, NodeList *order)
+{
+    vec_push(stack, root);
+    while (stack->n) {
+        uint32_t i = stack->data[stack->n - 1];
+        const Node *x = &g->node.data[i];
+        if (!bits_computed(g, i) || seen[i]) {
+            stack->n--;
+            continue;
+        }
+        uint32_t a = x->a >> 1, b = x->b >> 1;
+        bool wait_a = bits_computed(g, a) && !seen[a], wait_b = bits_computed(g, b) && !seen[b];
+        if (wait_b) vec_push(stack, b);
+        if (wait_a) vec_push(stack, a);
+        if (wait_a || wait_b) continue;
+        stack->n--;
+        seen[i] = 1;
+        vec_push(order, i);
+    }
+}

@@ -54,6 +54,12 @@ bool bits_sum(Bits *g, const Term *t, uint32_t n, int64_t c, Int *out);
 /* The plane that is table[i] where the n planes of `in` say i; entries from `size` on do not matter. */
 Ref bits_table(Bits *g, const Ref *in, uint32_t n, const uint8_t *table, uint32_t size);
 
+/* Nodes that are operations, by number. */
+static inline bool bits_computed(const Bits *g, uint32_t node) { return g->node.data[node].op >= NODE_AND; }
+typedef VEC(uint32_t) NodeList;
+/* Appends the operations that `root` needs and that are not in `seen` ([nodes]) yet to *order, operands first, and marks them. *stack is scratch. */
+void bits_order(const Bits *g, uint32_t root, uint8_t *seen, NodeList *stack, NodeList *order);
+
 /* ---- bitcode.c ---- */
 /* A plane in memory is `words` 64-bit words, whatever the processor's vectors are. */
 enum { PLANE_WORDS = 8, LANES = 64 * PLANE_WORDS };

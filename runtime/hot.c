@@ -97,7 +97,7 @@ static void drop_paths(Hot *h)
 
 static bool begin_chip(Hot *h)
 {
-    h->c = hot_chip_new(h->s);
+    if (!(h->c = hot_chip_new(h->s))) return false;
     h->mask = pool_array(h->c->pool, h->c->key / 8, sizeof *h->mask);
     h->out_guard = pool_array(h->c->pool, h->c->nout, sizeof *h->out_guard);
     h->m.out = pool_array(h->c->pool, h->c->nout, sizeof *h->m.out);
@@ -128,10 +128,8 @@ Hot *hot_new(Slice *s, uint8_t *state, bool eager)
 
 void hot_end(Hot *h)
 {
-    if (h->c) {
-        to_planes(h);
-        slice_save_lane(h->s, 0, h->m.state);
-    }
+    if (h->c) to_planes(h);
+    slice_save_lane(h->s, 0, h->m.state);
     drop_paths(h);
     hot_chip_free(h->c);
     hot_arena_free(h->arena);
@@ -214,16 +212,16 @@ static void choose_guards(Hot *h)
     memset(ch.class, 0, ch.n * sizeof *ch.class);
     memset(h->mask, 0, c->key);
     memset(h->out_guard, 0, c->nout * sizeof *h->out_guard);
-    try_key(h, &ch, 0, c->kind_bits);
+    try_key(h, &ch, 0, h->s->kind_bits);
     for (uint32_t l = 0; l < c->nlayers; l++) {
         const SliceDelta *d = c->layer[l].delta;
         for (uint32_t g = 0; g < d->groups.n; g++)
             if (!d->groups.data[g].bit) try_out(h, &ch, c->layer[l].first_out + d->groups.data[g].field.word, mask64(d->groups.data[g].field.bits) << d->groups.data[g].field.shift);
     }
     ch.most = ch.classes + ch.classes / 8;
-    for (uint32_t k = c->kind_bits + c->payload_bits; k < c->key; k++)
+    for (uint32_t k = c->token_bits; k < c->key; k++)
         if (c->slot_at[k] != HOT_NONE) try_key(h, &ch, k, 1);
-    try_key(h, &ch, c->kind_bits, c->payload_bits);
+    try_key(h, &ch, h->s->kind_bits, h->s->payload_bits);
     free(ch.class);
     free(ch.count);
     h->chosen = true;
@@ -313,21 +311,12 @@ static HotResult run_path(Hot *h, const HotPath *p)
 static void commit(Hot *h, const HotPath *p, uint32_t *out)
 {
     const HotChip *c = h->c;
-    const Model *m = h->s->m;
     uint8_t *frame = h->m.frame;
     for (const HotMove *x = p->move, *end = x + p->nmoves; x < end; x++) frame[x->to] = x->from == HOT_NONE ? x->value : frame[x->from];
-    uint64_t v = (hot_pack(frame + c->token_at, c->kind_bits + c->payload_bits) & p->token_varies) | p->token_fixed;
-    uint32_t kind = (uint32_t)(v & mask64(c->kind_bits));
-    *out = kind < m->nkinds ? m->kind[kind].base + (uint32_t)(v >> c->kind_bits) : UINT32_MAX;
+    *out = slice_word_token(h->s, (hot_pack(frame + c->token_at, c->token_bits) & p->token_varies) | p->token_fixed);
 }
 
-static void put_token(Hot *h, uint32_t token)
-{
-    const Model *m = h->s->m;
-    const ChipKind *k = model_kind(m, token);
-    uint64_t v = k ? (uint64_t)(k - m->kind) | (uint64_t)(token - k->base) << h->c->kind_bits : 0;
-    hot_spread(h->m.frame + h->c->key_at, v, h->c->kind_bits + h->c->payload_bits);
-}
+static void put_token(Hot *h, uint32_t token) { hot_spread(h->m.frame + h->c->key_at, slice_token_word(h->s, token), h->c->token_bits); }
 
 /* A range was left: the slice makes this token, and is compiled anew. */
 static bool slow_token(Hot *h, uint32_t *out)
@@ -356,6 +345,7 @@ static HotPath *known_path(Hot *h, uint64_t hash)
 
 bool hot_token(Hot *h, uint32_t token, uint32_t *out)
 {
+    if (!h->general) return false;
     if (++h->window_tokens >= h->window) look_back(h);
     if (h->full) make_room(h);
     if (!h->general || h->hopeless) return false;

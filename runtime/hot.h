@@ -18,7 +18,7 @@
 #define TAPEOUT_HOT_H
 #include "slice_priv.h"
 
-enum { HOT_TEMPS = 768, HOT_MOST_WORDS = 64, HOT_NONE = 0xffff };
+enum { HOT_TEMPS = 768, HOT_PLACES = 60000, HOT_MOST_WORDS = 64, HOT_NONE = 0xffff }; /* HOT_PLACES: of a frame, at most */
 
 /* ---- hot_code.c ---- */
 /* What a part of the code must leave in the frame. */
@@ -52,10 +52,13 @@ static inline uint64_t hot_pack(const uint8_t *p, uint32_t n)
     for (uint32_t i = 0; i < n; i += 8) v |= hot_pack8(p + i) << i;
     return v & mask64(n);
 }
-extern uint64_t hot_spread8[256];
 static inline void hot_spread(uint8_t *p, uint64_t v, uint32_t n) /* writes up to 7 bytes more */
 {
-    for (uint32_t i = 0; i < n; i += 8) memcpy(p + i, &hot_spread8[v >> i & 0xff], 8);
+    for (uint32_t i = 0; i < n; i += 8) {
+        uint64_t x = (v >> i & 0xff) * 0x0101010101010101ull & 0x8040201008040201ull; /* byte k keeps bit k */
+        x = (x + 0x7f7f7f7f7f7f7f7full) >> 7 & 0x0101010101010101ull;
+        memcpy(p + i, &x, 8);
+    }
 }
 
 /* ---- hot_path.c: a chip ---- */
@@ -71,21 +74,21 @@ typedef struct {
     uint32_t nin, nout, first_out; /* first_out: number of its first word among all layers' */
     HotWord *in, *out;
 } HotLayer;
-/* A bit that is there before a token: of the token, of earlier ones, of the state of one-row heads. */
+/* The key: what is there before a token, that is bits of itself, of earlier ones, and of the state of one-row heads. */
 typedef struct {
     Slice *s;
     Pool *pool;
     uint16_t *place;   /* [65536] of a slot that a token begins with or that cells write, else HOT_NONE */
     uint16_t *slot_at; /* [key] slot of a place of the key */
     uint32_t key_at, key; /* places key_at .. key_at + key - 1: what a token begins with; first the token itself */
-    uint32_t kind_bits, payload_bits;
+    uint32_t token_bits;
     uint32_t token_at, next_at, bad_at; /* what comes out; what the state becomes; whether a range was left, a place for each part */
     uint32_t nlayers, nout, top;   /* top: places in use by all */
     HotLayer *layer;
     Bits g;
     Ref *env;          /* [65536] */
 } HotChip;
-HotChip *hot_chip_new(Slice *s);
+HotChip *hot_chip_new(Slice *s); /* NULL: one that is too wide for a frame */
 void hot_chip_free(HotChip *c);
 
 typedef struct {

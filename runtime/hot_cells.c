@@ -3,13 +3,6 @@
 
 enum { NONE = 0xffffffff };
 
-uint64_t hot_spread8[256];
-__attribute__((constructor)) static void make_spread(void)
-{
-    for (uint32_t v = 0; v < 256; v++)
-        for (uint32_t b = 0; b < 8; b++) hot_spread8[v] |= (uint64_t)(v >> b & 1) << 8 * b;
-}
-
 static inline uint64_t field_of(Field f, const uint64_t *word) { return word[f.word] >> f.shift & mask64(f.bits); }
 static inline uint32_t selected(const Select *s, const uint64_t *word) { return s->table[field_of(s->field, word)]; }
 

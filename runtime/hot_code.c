@@ -10,7 +10,7 @@
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/mman.h>
 
-enum { REGISTERS = 12, NEVER = 0xffffffff, NOWHERE = 0xff, SOON = 24, CODE_CHUNK = 1 << 20, MOST_PLACES = 60000 };
+enum { REGISTERS = 12, NEVER = 0xffffffff, NOWHERE = 0xff, SOON = 24, CODE_CHUNK = 1 << 20 };
 enum { BASE_DI = 7, BASE_SI = 6, BASE_BP = 5 };
 enum { DO_AND, DO_OR, DO_XOR };
 static const uint8_t number_of[REGISTERS] = {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -90,17 +90,15 @@ typedef struct {
 typedef struct {
     const Bits *g;
     VEC(Item) item;
-    VEC(uint32_t) stack, free;
+    VEC(uint32_t) free;
     VEC(uint8_t) code;
     uint32_t *next;  /* [nodes] */
     uint16_t *place; /* [nodes] in the frame, or HOT_NONE */
-    uint8_t *where, *flip, *seen; /* [nodes] register; whether the negation is held; whether it is in the list */
+    uint8_t *where, *flip; /* [nodes] register; whether the negation is held */
     Register reg[REGISTERS];
     uint32_t temps, top;
     bool full;
 } Coder;
-
-static bool computed(const Coder *c, uint32_t node) { return c->g->node.data[node].op >= NODE_AND; }
 
 /* ---- encoding ---- */
 static void byte(Coder *c, unsigned b) { vec_push(&c->code, (uint8_t)b); }
@@ -163,26 +161,31 @@ static void with_place(Coder *c, unsigned op, unsigned r, uint32_t place)
     frame_operand(c, r, place);
 }
 
-/* ---- order ---- */
-static void visit(Coder *c, uint32_t root)
+static void *filled(uint32_t n, int value, size_t size)
 {
-    vec_push(&c->stack, root);
-    while (c->stack.n) {
-        uint32_t i = c->stack.data[c->stack.n - 1];
-        const Node *x = &c->g->node.data[i];
-        if (!computed(c, i) || c->seen[i]) {
-            c->stack.n--;
-            continue;
+    void *p = xrealloc(NULL, (size_t)n * size);
+    memset(p, value, (size_t)n * size);
+    return p;
+}
+
+/* ---- order ---- */
+/* What each goal needs, then the goal, so that it is stored as soon as it is there. item_end[parts]: where parts end. */
+static void list_items(Coder *c, const HotGoal *goal, const uint32_t *end, uint32_t parts, uint32_t *item_end)
+{
+    NodeList stack = {0}, order = {0};
+    uint8_t *seen = filled(c->g->node.n, 0, 1);
+    for (uint32_t p = 0, i = 0; p < parts; p++) {
+        for (; i < end[p]; i++) {
+            order.n = 0;
+            bits_order(c->g, goal[i].ref >> 1, seen, &stack, &order);
+            for (uint32_t k = 0; k < order.n; k++) vec_push(&c->item, ((Item){.node = order.data[k], .goal = NEVER}));
+            vec_push(&c->item, ((Item){.node = goal[i].ref >> 1, .goal = i}));
         }
-        uint32_t a = x->a >> 1, b = x->b >> 1;
-        bool wait_a = computed(c, a) && !c->seen[a], wait_b = computed(c, b) && !c->seen[b];
-        if (wait_b) vec_push(&c->stack, b);
-        if (wait_a) vec_push(&c->stack, a);
-        if (wait_a || wait_b) continue;
-        c->stack.n--;
-        c->seen[i] = 1;
-        vec_push(&c->item, ((Item){.node = i, .goal = NEVER}));
+        item_end[p] = c->item.n;
     }
+    free(seen);
+    free(stack.data);
+    free(order.data);
 }
 
 static void find_uses(Coder *c)
@@ -207,7 +210,7 @@ static uint32_t new_temp(Coder *c)
 {
     if (c->free.n) return c->free.data[--c->free.n];
     uint32_t p = c->temps < HOT_TEMPS ? c->temps++ : c->top++;
-    if (p >= MOST_PLACES) c->full = true, p = 0;
+    if (p >= HOT_PLACES) c->full = true, p = 0;
     return p;
 }
 
@@ -248,7 +251,7 @@ static void hold(Coder *c, unsigned r, uint32_t node, uint32_t next)
 static void done(Coder *c, uint32_t node)
 {
     if (c->where[node] != NOWHERE) drop(c, c->where[node]);
-    if (computed(c, node) && c->place[node] != HOT_NONE) {
+    if (bits_computed(c->g, node) && c->place[node] != HOT_NONE) {
         vec_push(&c->free, c->place[node]);
         c->place[node] = HOT_NONE;
     }
@@ -356,29 +359,16 @@ static bool make_part(Coder *c, HotArena *a, const HotGoal *goal, uint32_t first
     return at != NULL;
 }
 
-static void *filled(uint32_t n, int value, size_t size)
-{
-    void *p = xrealloc(NULL, (size_t)n * size);
-    memset(p, value, (size_t)n * size);
-    return p;
-}
-
 bool hot_code_make(HotArena *a, const Bits *g, const HotGoal *goal, const uint32_t *end, uint32_t parts, uint32_t *top, HotCode *code)
 {
     uint32_t n = g->node.n, *item_end = filled(parts, 0, sizeof *item_end);
     Coder c = {.g = g, .top = *top};
     c.next = filled(n, 0xff, sizeof *c.next);
     c.place = filled(n, 0xff, sizeof *c.place);
-    c.where = filled(n, NOWHERE, 1), c.flip = filled(n, 0, 1), c.seen = filled(n, 0, 1);
+    c.where = filled(n, NOWHERE, 1), c.flip = filled(n, 0, 1);
     for (uint32_t i = 0; i < n; i++)
         if (g->node.data[i].op == NODE_LEAF) c.place[i] = (uint16_t)g->node.data[i].a;
-    for (uint32_t p = 0, i = 0; p < parts; p++) {
-        for (; i < end[p]; i++) {
-            visit(&c, goal[i].ref >> 1);
-            vec_push(&c.item, ((Item){.node = goal[i].ref >> 1, .goal = i}));
-        }
-        item_end[p] = c.item.n;
-    }
+    list_items(&c, goal, end, parts, item_end);
     find_uses(&c);
     bool ok = true;
     for (uint32_t p = 0; ok && p < parts; p++) ok = make_part(&c, a, goal, p ? item_end[p - 1] : 0, item_end[p], &code[p]);
@@ -388,9 +378,7 @@ bool hot_code_make(HotArena *a, const Bits *g, const HotGoal *goal, const uint32
     free(c.place);
     free(c.where);
     free(c.flip);
-    free(c.seen);
     free(c.item.data);
-    free(c.stack.data);
     free(c.free.data);
     free(c.code.data);
     return ok;

@@ -25,7 +25,7 @@ static void make_key(HotChip *c)
 {
     Slice *s = c->s;
     c->key_at = c->top;
-    for (uint32_t b = 0; b < c->kind_bits + c->payload_bits; b++) key_slot(c, s->token_in[b]);
+    for (uint32_t b = 0; b < c->token_bits; b++) key_slot(c, s->token_in[b]);
     c->top = (c->top + 7) / 8 * 8;
     for (uint32_t l = 0; l < s->m->geo.layers; l++) {
         for (uint32_t i = 0; s->delta[l] && i < s->past[l].n; i++)
@@ -61,12 +61,19 @@ static void make_layer(HotChip *c, uint32_t stage)
         for (uint32_t b = 0; b < l->cells->out[w].n; b++) c->place[l->cells->out[w].slot[b]] = (uint16_t)(l->out[w].place + b);
 }
 
+static bool too_wide(const HotChip *c)
+{
+    bool wide = c->top > HOT_PLACES;
+    for (uint32_t l = 0; l < c->nlayers; l++) wide |= c->layer[l].nin > HOT_MOST_WORDS;
+    return wide;
+}
+
 HotChip *hot_chip_new(Slice *s)
 {
     Pool *p = pool_new();
     HotChip *c = pool_alloc(p, sizeof *c);
     c->s = s, c->pool = p;
-    c->kind_bits = s->kind_bits, c->payload_bits = s->payload_bits;
+    c->token_bits = s->kind_bits + s->payload_bits;
     c->place = pool_array(p, SLOTS, sizeof *c->place);
     memset(c->place, 0xff, SLOTS * sizeof *c->place);
     c->slot_at = pool_array(p, SLOTS, sizeof *c->slot_at);
@@ -78,10 +85,12 @@ HotChip *hot_chip_new(Slice *s)
     make_key(c);
     for (uint32_t i = 0; i < s->nstages; i++)
         if (s->stage[i].kind == STAGE_IN) make_layer(c, i);
-    c->token_at = new_places(c, c->kind_bits + c->payload_bits);
+    c->token_at = new_places(c, c->token_bits);
     c->next_at = new_places(c, c->key);
     c->bad_at = new_places(c, c->nlayers + 1);
-    return c;
+    if (!too_wide(c)) return c;
+    hot_chip_free(c);
+    return NULL;
 }
 
 void hot_chip_free(HotChip *c)
@@ -283,7 +292,7 @@ static void keep_moves(Maker *mk)
 static void token_out(Maker *mk)
 {
     HotChip *c = mk->c;
-    for (uint32_t b = 0; b < c->kind_bits + c->payload_bits; b++) {
+    for (uint32_t b = 0; b < c->token_bits; b++) {
         Ref r = c->env[c->s->token_out[b]];
         if (r <= TRUE_REF) mk->p->token_fixed |= (uint64_t)r << b;
         else mk->p->token_varies |= 1ull << b, add_goal(mk, r, c->token_at + b);

@@ -437,15 +437,21 @@ void slice_close(Slice *s)
 }
 
 /* ---- tokens ---- */
-static uint64_t token_word(const Slice *s, uint32_t token)
+uint64_t slice_token_word(const Slice *s, uint32_t token)
 {
     const ChipKind *k = model_kind(s->m, token);
     return k ? (uint64_t)(k - s->m->kind) | (uint64_t)(token - k->base) << s->kind_bits : 0;
 }
 
+uint32_t slice_word_token(const Slice *s, uint64_t word)
+{
+    uint32_t kind = (uint32_t)(word & mask64(s->kind_bits));
+    return kind < s->m->nkinds ? s->m->kind[kind].base + (uint32_t)(word >> s->kind_bits) : UINT32_MAX;
+}
+
 void slice_put(Slice *s, uint32_t lane, uint32_t token)
 {
-    uint64_t v = token_word(s, token), bit = 1ull << (lane & 63);
+    uint64_t v = slice_token_word(s, token), bit = 1ull << (lane & 63);
     for (uint32_t b = 0; b < s->kind_bits + s->payload_bits; b++) {
         uint64_t *w = &s->plane[s->token_in[b]].w[lane >> 6];
         *w = v >> b & 1 ? *w | bit : *w & ~bit;
@@ -455,7 +461,7 @@ void slice_put(Slice *s, uint32_t lane, uint32_t token)
 void slice_put_all(Slice *s, const uint32_t *token)
 {
     uint64_t word[LANES];
-    for (uint32_t i = 0; i < LANES; i++) word[lane_place(i)] = token_word(s, token[i]);
+    for (uint32_t i = 0; i < LANES; i++) word[lane_place(i)] = slice_token_word(s, token[i]);
     lanes_to_planes(word, s->plane, s->token_in, s->kind_bits + s->payload_bits);
 }
 
@@ -468,14 +474,13 @@ uint32_t slice_got(const Slice *s, uint32_t lane)
 {
     uint64_t v = 0;
     for (uint32_t b = 0; b < s->kind_bits + s->payload_bits; b++) v |= (s->plane[s->token_out[b]].w[lane >> 6] >> (lane & 63) & 1) << b;
-    uint32_t kind = (uint32_t)(v & mask64(s->kind_bits));
-    return kind < s->m->nkinds ? s->m->kind[kind].base + (uint32_t)(v >> s->kind_bits) : UINT32_MAX;
+    return slice_word_token(s, v);
 }
 
 const Plane *slice_wrong(Slice *s, uint32_t next)
 {
     Plane *wrong = &s->plane[s->wrong];
-    uint64_t v = token_word(s, next);
+    uint64_t v = slice_token_word(s, next);
     memset(wrong, 0, sizeof *wrong);
     for (uint32_t b = 0; b < s->kind_bits + s->payload_bits; b++) {
         const Plane *in = &s->plane[s->token_in[b]], *out = &s->plane[s->token_out[b]];
@@ -508,15 +513,20 @@ static bool in_active_lane(const Slice *s, uint16_t slot)
     return any != 0;
 }
 
-/* Widens what does not hold; a fatal one gives its reason. */
+/* The check does not hold: its channel's range is widened; NULL, or the reason why that cannot be. */
+static const char *widen(Stage *st, const Check *c)
+{
+    if (c->what == CHECK_FATAL || st->level[c->what] >= WIDEST) return c->why;
+    st->level[c->what]++;
+    return NULL;
+}
+
 static const char *look(Slice *s, Stage *st)
 {
     const char *why = NULL;
     for (uint32_t i = 0; i < st->check.n; i++) {
-        const Check *c = &st->check.data[i];
-        if (!in_active_lane(s, c->slot)) continue;
-        if (c->what == CHECK_FATAL || st->level[c->what] >= WIDEST) why = c->why;
-        else st->level[c->what]++;
+        const char *fatal = in_active_lane(s, st->check.data[i].slot) ? widen(st, &st->check.data[i]) : NULL;
+        if (fatal) why = fatal;
     }
     return why;
 }
@@ -542,12 +552,9 @@ const char *slice_widen(Slice *s, uint32_t stage, const uint8_t *failed)
 {
     Stage *st = &s->stage[stage];
     const char *why = NULL;
-    for (uint32_t i = 0; i < st->check.n; i++) {
-        const Check *c = &st->check.data[i];
-        if (!failed[i]) continue;
-        if (c->what == CHECK_FATAL || st->level[c->what] >= WIDEST) return c->why;
-        st->level[c->what]++;
-    }
+    for (uint32_t i = 0; i < st->check.n && !why; i++)
+        if (failed[i]) why = widen(st, &st->check.data[i]);
+    if (why) return why;
     pthread_mutex_lock(&compiling);
     bool ok = compile_from(s, stage, &why);
     pthread_mutex_unlock(&compiling);

@@ -200,6 +200,9 @@ static inline void cell_store(uint8_t *p, uint32_t bytes, uint64_t v)
 static inline uint8_t *cell_word(const Bundle *b, uint8_t *state, uint32_t row) { return state + b->base + (size_t)(uint32_t)b->row_at[row] * b->bytes; }
 
 /* ---- slice.c ---- */
+/* A token as bits: its kind's number, then its payload; 0 for an unused id. And back: UINT32_MAX where there is no such kind. */
+uint64_t slice_token_word(const Slice *s, uint32_t token);
+uint32_t slice_word_token(const Slice *s, uint64_t word);
 uint16_t slice_new_slot(Slice *s);
 /* For who runs the stages elsewhere: widens what failed (of the stage's checks) and compiles the stage and all after it; what lies before it stands.
  * NULL, or why that cannot be. */
