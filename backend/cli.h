@@ -6,8 +6,8 @@
 
 typedef struct {
     const char *input[3]; /* SPEC or CHIP, then FIRMWARE, TRACE */
-    const char *target, *dtype, *output, *backend, *trace, *after, *hf, *family, *save, *load, *batch, *signature, *out, *fault, *base, *as, *gguf;
-    uint64_t vocab, payload, max_steps, shard, first, hidden; /* 0: not given */
+    const char *target, *dtype, *output, *backend, *trace, *after, *hf, *family, *save, *load, *batch, *signature, *out, *fault, *base, *as, *gguf, *logits;
+    uint64_t vocab, payload, max_steps, max_tokens, shard, first, hidden; /* 0: not given */
     bool quiet, stats, check, prompt, no_prove, netlist;
     VEC(Define) defines;
 } Args;

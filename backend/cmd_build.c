@@ -9,15 +9,15 @@
 /* The target that a base model's folder asks for. */
 static const Target *target_of_base(const char *dir, uint64_t hidden, char **err)
 {
-    Base b;
+    Checkpoint b;
     const Target *t = NULL;
-    if (base_shape(&b, dir, err)) {
+    if (base_config(&b, dir, err)) {
         Target shape = base_target(&b);
         shape.hidden = hidden < UINT32_MAX ? (unsigned)hidden : UINT32_MAX;
         t = target_find(target_for_base(&shape));
         if (!t) fail(err, "%s: no chip can be built for its heads (their dimensions must be powers of two) with hidden size %llu (a multiple of 256 above the base model's)", dir, (unsigned long long)hidden);
     }
-    base_close(&b);
+    checkpoint_close(&b);
     return t;
 }
 

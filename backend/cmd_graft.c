@@ -30,13 +30,13 @@ int cmd_graft(const Args *a)
     if (!a->output) return usage_error("graft: -o DIR is missing: where the new model goes");
     if (!token_number(a->as, &o.stand_in)) return usage_error("graft: --as: found \"%s\", expected the number of a token", a->as);
     if (same_folder(a->input[0], a->output)) return usage_error("graft: %s is the base model itself", a->output);
-    Base base;
-    bool ok = base_shape(&base, a->input[0], &err) && base_open(&base, &err);
+    Checkpoint base;
+    bool ok = base_config(&base, a->input[0], &err) && checkpoint_open(&base, &err);
     Model *m = ok ? model_open(a->input[1], &err) : NULL;
     ok = m && graft(&base, m, &o, a->quiet ? NULL : stdout, &err);
     if (!ok) input_error("%s", err);
     free(err);
     model_close(m);
-    base_close(&base);
+    checkpoint_close(&base);
     return ok ? 0 : 1;
 }

@@ -1,8 +1,10 @@
 /* cmd_run.c: `run`: the arguments, handed to the runtime. */
 #include "../runtime/batch.h"
+#include "../runtime/stock.h"
 #include "check.h"
 #include "cli.h"
 #include "cmd_plan.h"
+#include <sys/stat.h>
 
 /* What --fault simulates: runtime.h says what each does. */
 static const struct {
@@ -22,8 +24,25 @@ static int run_batch(const Args *a)
     return runtime_batch(&o);
 }
 
+static bool is_folder(const char *path)
+{
+    struct stat s;
+    return !stat(path, &s) && S_ISDIR(s.st_mode);
+}
+
+static int run_folder(const Args *a)
+{
+    StockOptions o = { .dir = a->input[0], .prompt = a->input[1], .backend = a->backend, .logits = a->logits, .max_tokens = a->max_tokens, .stats = a->stats };
+    if (!o.prompt) return usage_error("run: %s is a checkpoint folder: a file of token ids is missing (-: stdin)", o.dir);
+    if (a->max_steps || a->check || a->trace || a->save || a->load || a->prompt || a->batch || a->signature || a->fault)
+        return usage_error("run: %s is a checkpoint folder: only --backend, --max-tokens, --logits and --stats go with it", o.dir);
+    return stock_run(&o);
+}
+
 int cmd_run(const Args *a)
 {
+    if (is_folder(a->input[0])) return run_folder(a);
+    if (a->max_tokens || a->logits) return usage_error("run: --max-tokens and --logits are for checkpoint folders");
     if (a->batch) return run_batch(a);
     RunOptions o = { .chip = a->input[0], .firmware = a->input[1], .backend = a->backend, .max_steps = a->max_steps, .trace = a->trace, .stats = a->stats,
                      .save = a->save, .load = a->load, .prompt = a->prompt, .signature = a->signature };

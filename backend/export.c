@@ -107,7 +107,7 @@ static bool write_config(Export *x)
     json_object_set_new(o, "full_attention_interval", json_integer(last)); /* engines that ignore layer_types: the last layer only */
     add_ids(x, o);
     json_object_set_new(o, "eos_token_id", json_null());
-    x->family->config(x->m, o);
+    exporter_of(x->family)->config(x->m, o);
     return export_json(x, "config.json", o);
 }
 
@@ -136,7 +136,7 @@ static const Family *chip_family(const Export *x)
 {
     const char *name = x->o->family ? x->o->family : json_string_value(json_object_get(x->m->manifest, "family"));
     const Family *f = name ? family_find(name) : NULL;
-    const char *why = f ? f->refuse(x->m) : NULL;
+    const char *why = f ? exporter_of(f)->refuse(x->m) : NULL;
     if (f && !why) return f;
     if (why) fail(x->err, "%s: %s cannot hold it: %s", x->m->path, f->name, why);
     else fail(x->err, "%s: unknown family \"%s\"", x->m->path, name ? name : "");

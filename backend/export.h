@@ -1,9 +1,9 @@
 /* export.h: a chip as a stock checkpoint folder. export.c makes the small files and puts everything in place at the end, export_weights.c
- * streams the dense tensors, export_tokens.c writes the tokenizer, export_family.c knows how each model family names and arranges a chip's weights.
+ * streams the dense tensors, export_tokens.c writes the tokenizer, export_family.c knows what each family's config.json says.
  * Everything comes from the chip file alone. */
 #ifndef TAPEOUT_EXPORT_H
 #define TAPEOUT_EXPORT_H
-#include "../runtime/runtime.h"
+#include "../runtime/stock.h"
 
 typedef struct {
     const char *dir;
@@ -17,45 +17,13 @@ bool export_hf(const Model *m, const ExportOptions *o, char **err);
 bool export_gguf(const Model *m, const char *path, char **err);
 
 /* ---- export_family.c ---- */
-typedef enum { IN_LINEAR = 1, IN_FULL = 2, IN_ANY = 3 } LayerScope;
-/* Where a row of a stock tensor comes from: that row of the chip's tensor `id`. */
 typedef struct {
-    enum {
-        FROM_CHIP,
-        FROM_ZERO,
-        FROM_PILOT,        /* the row makes a logit of at least GATE_ON from the pilots */
-        FROM_GATE_CHANNEL, /* export_kimi.c: the row-th channel that gates look at, */
-        FROM_GATE_ROW,     /* a row of in_proj_z over those channels, */
-        FROM_GATED_OUT     /* and one of out_proj times what an open gate multiplies with */
-    } what;
-    TensorId id;
-    uint32_t row;
-} From;
-enum { MOST_DIMS = 4 }; /* of a stock tensor; its shape always has so many numbers */
-typedef struct {
-    const char *name;  /* after "model.layers.<i>." */
-    unsigned families; /* bits of Family.bit */
-    LayerScope scope;
-    unsigned dims;
-    void (*shape)(const Geometry *g, uint64_t shape[MOST_DIMS]);
-    From (*from)(const Geometry *g, uint32_t row);
-    float add; /* to every element; NORM_WEIGHT: the family's norm_add */
-} FamilyTensor;
-#define NORM_WEIGHT (-1.0f)
-typedef struct {
-    const char *name, *model_type, *architecture;
-    unsigned bit;
-    float norm_add;                               /* 1 where norm weights are plain gains: the chip's are zero-centred */
-    const char *embedding;                        /* the tensor's name, after "model." */
+    const char *family;
     void (*config)(const Model *m, json_t *json); /* adds to config.json */
     const char *(*refuse)(const Model *m);        /* why the family cannot hold the chip, or NULL */
     const void *(*prepare)(const Model *m, uint32_t layer); /* Item.from of a layer's tensors, or NULL */
-} Family;
-extern const FamilyTensor family_tensors[];
-extern const unsigned nfamily_tensors;
-extern const Family families[];
-extern const unsigned nfamilies;
-const Family *family_find(const char *name);
+} Exporter;
+const Exporter *exporter_of(const Family *f);
 
 /* ---- files that appear together: written beside their names, renamed when all are complete ---- */
 typedef struct {
@@ -102,7 +70,6 @@ void export_add(Items *w, Item t);
 bool export_items(Items *w); /* writes them all, a row at a time */
 bool export_weights(Export *x);
 /* ---- export_kimi.c ---- */
-enum { LATENT = 8 }; /* every size of the attention layer that does nothing */
 void kimi_config(const Model *m, json_t *json);
 const char *kimi_refuse(const Model *m);
 const void *kimi_prepare(const Model *m, uint32_t layer);

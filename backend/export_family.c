@@ -1,66 +1,7 @@
-/* export_family.c: how each family of stock models arranges the weights of a chip. The chip's own arrangement is Qwen3.5's; every other one is a
- * permutation of its rows, plain norm weights for zero-centred ones, and constants in config.json. A family is a bit, rows of export.def and a row
- * of `families`. */
+/* export_family.c: what is peculiar to each family of stock models beside its tensors (runtime/stock.def): what it adds to config.json, and which chips
+ * it cannot hold. */
 #include "export.h"
 #include <jansson.h>
-
-enum { EXPERTS = 2, EXPERT_SIZE = 8 }; /* MoE families: experts that do nothing; the shared one is the chip's MLP */
-
-/* ---- fused projections: rows grouped by key head ---- */
-static From chip_row(TensorId id, uint32_t row) { return (From){ FROM_CHIP, id, row }; }
-static From zeros(void) { return (From){ FROM_ZERO, 0, 0 }; }
-static From gate_open(void) { return (From){ FROM_PILOT, 0, 0 }; }
-
-/* Per key head: dk rows of q, dk of k, then v and z of its value heads. */
-static From qkvz_row(const Geometry *g, uint32_t r)
-{
-    uint32_t values = g->nv / g->nk * g->dv, head = r / (2 * g->dk + 2 * values), i = r % (2 * g->dk + 2 * values);
-    if (i < g->dk) return chip_row(T_QKV, head * g->dk + i);
-    if (i < 2 * g->dk) return chip_row(T_QKV, (g->nk + head) * g->dk + i - g->dk);
-    i -= 2 * g->dk;
-    return i < values ? chip_row(T_QKV, 2 * g->nk * g->dk + head * values + i) : chip_row(T_Z, head * values + i - values);
-}
-
-/* Per key head: b of its value heads, then a. */
-static From ba_row(const Geometry *g, uint32_t r)
-{
-    uint32_t share = g->nv / g->nk, head = r / (2 * share), i = r % (2 * share);
-    return i < share ? chip_row(T_B, head * share + i) : chip_row(T_A, head * share + i - share);
-}
-
-/* ---- Kimi Linear ---- */
-/* The key head of a value head: queries from `first` 0, keys from nk. */
-static From key_row(const Geometry *g, TensorId id, uint32_t first, uint32_t r)
-{
-    return chip_row(id, (first + r / g->dk / (g->nv / g->nk)) * g->dk + r % g->dk);
-}
-static From gate_channel(uint32_t row) { return (From){ FROM_GATE_CHANNEL, T_Z, row }; }
-static From gate_row(uint32_t row) { return (From){ FROM_GATE_ROW, T_Z, row }; }
-static From gated_out(uint32_t row) { return (From){ FROM_GATED_OUT, T_OUT, row }; }
-
-/* ---- the table ---- */
-enum { QWEN35 = 1, NEXT = 2, MOE = 4, OLMO = 8, FLA = 16, KIMI = 32, QWEN = QWEN35 | NEXT | MOE, HF = QWEN | OLMO, ALL = HF | FLA | KIMI };
-#define ROW(id) chip_row(T_##id, r)
-#define ROW_FROM(id, first) chip_row(T_##id, (first) + r)
-#define TENSOR(id, families, scope, dims, name, s0, s1, s2, source, add)                            \
-    static void id##_shape(const Geometry *g, uint64_t s[MOST_DIMS])                                        \
-    {                                                                                               \
-        (void)g, s[0] = s0, s[1] = s1, s[2] = s2, s[3] = 1;                                                   \
-    }                                                                                               \
-    static From id##_from(const Geometry *g, uint32_t r)                                            \
-    {                                                                                               \
-        (void)g, (void)r;                                                                           \
-        return source;                                                                              \
-    }
-#include "export.def"
-#undef TENSOR
-
-#define TENSOR(id, families, scope, dims, name, s0, s1, s2, source, add) { name, families, scope, dims, id##_shape, id##_from, add },
-const FamilyTensor family_tensors[] = {
-#include "export.def"
-};
-#undef TENSOR
-const unsigned nfamily_tensors = sizeof family_tensors / sizeof *family_tensors;
 
 /* ---- what each adds to config.json ---- */
 static json_t *rope(const Model *m)
@@ -151,19 +92,19 @@ static const char *refuse_fla(const Model *m)
     return NULL;
 }
 
-const Family families[] = {
-    { "qwen3_5", "qwen3_5_text", "Qwen3_5ForCausalLM", QWEN35, 0, "embed_tokens", config_qwen35, refuse_none, NULL },
-    { "qwen3_next", "qwen3_next", "Qwen3NextForCausalLM", NEXT, 0, "embed_tokens", config_next, refuse_none, NULL },
-    { "qwen3_5_moe", "qwen3_5_moe_text", "Qwen3_5MoeForCausalLM", MOE, 0, "embed_tokens", config_moe, refuse_none, NULL },
-    { "olmo_hybrid", "olmo_hybrid", "OlmoHybridForCausalLM", OLMO, 1, "embed_tokens", config_olmo, refuse_olmo, NULL },
-    { "gated_deltanet", "gated_deltanet", "GatedDeltaNetForCausalLM", FLA, 1, "embeddings", config_fla, refuse_fla, NULL },
-    { "kimi_linear", "kimi_linear", "KimiLinearForCausalLM", KIMI, 1, "embed_tokens", kimi_config, kimi_refuse, kimi_prepare },
+/* ---- the table: a row for every row of `families` ---- */
+static const Exporter exporters[] = {
+    { "qwen3_5", config_qwen35, refuse_none, NULL },
+    { "qwen3_next", config_next, refuse_none, NULL },
+    { "qwen3_5_moe", config_moe, refuse_none, NULL },
+    { "olmo_hybrid", config_olmo, refuse_olmo, NULL },
+    { "gated_deltanet", config_fla, refuse_fla, NULL },
+    { "kimi_linear", kimi_config, kimi_refuse, kimi_prepare },
 };
-const unsigned nfamilies = sizeof families / sizeof *families;
 
-const Family *family_find(const char *name)
+const Exporter *exporter_of(const Family *f)
 {
-    for (unsigned i = 0; i < nfamilies; i++)
-        if (!strcmp(families[i].name, name)) return &families[i];
-    return NULL;
+    const Exporter *e = exporters;
+    while (strcmp(e->family, f->name)) e++;
+    return e;
 }

@@ -55,7 +55,7 @@ bool export_tensor_row(const Geometry *g, const Tensor *t, uint32_t row, uint32_
 bool export_stock_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     From f = t->stock->from(&x->m->geo, (uint32_t)r);
-    float add = t->stock->add == NORM_WEIGHT ? x->family->norm_add : t->stock->add;
+    float add = family_add(x->family, t->stock);
     if (f.what == FROM_PILOT) return pilot_row(x, t->layer, out);
     if (f.what >= FROM_GATE_CHANNEL) return kimi_gate_row(x->m, t, f, out);
     bool any = f.what == FROM_CHIP && export_tensor_row(&x->m->geo, &x->m->layer[t->layer].t[f.id], f.row, NULL, out);
@@ -111,8 +111,9 @@ static void list_items(Items *w)
     const uint64_t vocab = w->x->vocab, hidden = m->geo.hidden;
     const bool half = m->bf16;
     export_add(w, (Item){ .half = half, .name = xfmt("model.%s.weight", w->x->family->embedding), .dims = 2, .shape = { vocab, hidden }, .row = export_embed_row });
+    const Exporter *exporter = exporter_of(w->x->family);
     for (uint32_t l = 0; l < m->geo.layers; l++) {
-        const void *from = w->x->family->prepare ? w->x->family->prepare(m, l) : NULL;
+        const void *from = exporter->prepare ? exporter->prepare(m, l) : NULL;
         for (unsigned i = 0; i < nfamily_tensors; i++) {
             const FamilyTensor *s = &family_tensors[i];
             Item t = { .half = half, .name = xfmt("model.layers.%u.%s", l, s->name), .dims = s->dims, .stock = s, .layer = l, .row = export_stock_row, .from = from };

@@ -154,10 +154,10 @@ static double gain_error(Graft *g, int shift)
     uint32_t norms = 2 * g->base->geo.layers + 1;
     g->shift = shift, g->gain = ldexp(sqrt((double)g->narrow / g->wide), shift);
     for (uint32_t l = 0; l < norms; l++) {
-        const StTensor *t = base_tensor(g->base, l + 1 == norms ? "model.norm.weight" : xfmt("model.layers.%u.%s_layernorm.weight", l / 2, l & 1 ? "post_attention" : "input"));
+        const StTensor *t = checkpoint_tensor(g->base, l + 1 == norms ? "model.norm.weight" : xfmt("model.layers.%u.%s_layernorm.weight", l / 2, l & 1 ? "post_attention" : "input"));
         for (uint32_t i = 0; i < g->narrow; i++) {
             float w;
-            base_read(t, i, 1, &w);
+            st_read(t, i, 1, &w);
             double e = (1 + (double)graft_norm(g, w)) / g->gain - (1 + (double)w);
             sum += e * e;
         }
@@ -181,20 +181,20 @@ static void choose_gain(Graft *g)
 /* The weight with which the mark shuts beta for the text row of largest norm. */
 static bool choose_kill(Graft *g)
 {
-    const StTensor *t = base_tensor(g->base, "model.embed_tokens.weight");
+    const StTensor *t = checkpoint_tensor(g->base, "model.embed_tokens.weight");
     double most = 0;
     for (uint32_t r = 0; r < g->first; r++) {
         double sum = 0;
-        base_read(t, (uint64_t)r * g->narrow, g->narrow, g->scratch);
+        st_read(t, (uint64_t)r * g->narrow, g->narrow, g->scratch);
         for (uint32_t i = 0; i < g->narrow; i++) sum += (double)g->scratch[i] * (double)g->scratch[i];
         if (!isfinite(sum)) return fail(g->x.err, "%s: the embedding of token %u is not finite", g->base->dir, r);
         if (sum > most) most = sum;
-        if (r % 4096 == 4095) base_forget(t);
+        if (r % 4096 == 4095) st_forget(t);
     }
     memset(g->scratch, 0, g->wide * sizeof *g->scratch);
     double rms = sqrt((most * (double)g->scale * (double)g->scale) / g->narrow + (double)g->base->geo.eps); /* not below the true one */
     g->kill = ldexpf(1, (int)ceil(log2(2 * HOT * rms)) - LOG2_MARK);
-    base_read(t, (uint64_t)g->stand_in * g->narrow, g->narrow, g->stand_row);
+    st_read(t, (uint64_t)g->stand_in * g->narrow, g->narrow, g->stand_row);
     return true;
 }
 
@@ -262,7 +262,7 @@ static bool copy_tokenizer(Graft *g)
 /* ---- the whole ---- */
 static void report_graft(const Graft *g, FILE *f)
 {
-    const Base *b = g->base;
+    const Checkpoint *b = g->base;
     fprintf(f, "hidden: %u, of which %u are the base model's, %u the chip's, %u copies of its answer, %d marks\n", g->wide, g->narrow, g->nused, g->ncopies, GRAFT_MARKS);
     fprintf(f, "layers: %u = %u of the chip, 1 between, %u of the base model\n", g->chip_layers + 1 + b->geo.layers, g->chip_layers, b->geo.layers);
     fprintf(f, "tokens: %u; the chip's token 0 is %u; the base model reads chip tokens as its token %u\n", g->x.vocab, g->first, g->stand_in);
@@ -287,7 +287,7 @@ static bool write_weights(Graft *g)
     return export_items(&w);
 }
 
-bool graft(Base *base, const Model *chip, const GraftOptions *o, FILE *report, char **err)
+bool graft(Checkpoint *base, const Model *chip, const GraftOptions *o, FILE *report, char **err)
 {
     ExportOptions e = { .dir = o->dir, .shard_bytes = o->shard_bytes };
     Graft g = { .x = { .m = chip, .family = family_find("qwen3_5"), .o = &e, .err = err }, .base = base, .narrow = base->geo.hidden, .wide = chip->geo.hidden, .first = base->geo.vocab };

@@ -4,6 +4,7 @@
 #define TAPEOUT_GRAFT_H
 #include "base.h"
 #include "chip.h"
+#include "export.h"
 
 enum { EPS_CHANNELS = GRAFT_MARKS - 1, NO_CHANNEL = UINT32_MAX };
 
@@ -17,7 +18,7 @@ enum {
 
 typedef struct {
     Export x; /* first: rows are made for an Export */
-    Base *base;
+    Checkpoint *base;
     uint32_t narrow, wide;    /* hidden sizes: the base model's; the result's and the chip's */
     uint32_t first;           /* token id of the chip's token 0 */
     uint32_t stand_in;        /* the base token as which the base model reads chip tokens */
@@ -42,7 +43,7 @@ typedef struct {
     int64_t stand_in;     /* -1: the base model's end of text, else token 0 */
 } GraftOptions;
 /* Writes the folder; prints what was done to `report`. False and a malloc'd message; the folder then holds no new file. */
-bool graft(Base *base, const Model *chip, const GraftOptions *o, FILE *report, char **err);
+bool graft(Checkpoint *base, const Model *chip, const GraftOptions *o, FILE *report, char **err);
 
 /* graft_rows.c */
 void graft_items(const Graft *g, Items *w);

@@ -90,7 +90,7 @@ static bool handover_row(const Export *x, const Item *t, uint64_t r, float *out)
 static bool read_scaled(const Graft *g, const Item *t, uint64_t r, uint64_t n, int by, float *out)
 {
     bool any = false;
-    base_read(t->from, r * n, n, out);
+    st_read(t->from, r * n, n, out);
     for (uint64_t i = 0; i < n; i++) any |= out[i] != 0, out[i] = scaled(g, t, out[i], by);
     return any;
 }
@@ -99,7 +99,7 @@ static bool norm_row(const Export *x, const Item *t, uint64_t r, float *out)
 {
     const Graft *g = (const Graft *)x;
     if (r >= g->narrow) return false;
-    base_read(t->from, r, 1, out);
+    st_read(t->from, r, 1, out);
     *out = graft_norm(g, *out);
     return *out != 0;
 }
@@ -140,7 +140,7 @@ static bool head_row(const Export *x, const Item *t, uint64_t r, float *out)
 }
 
 /* ---- the list ---- */
-static void forget(const Item *t) { base_forget(t->from); }
+static void forget(const Item *t) { st_forget(t->from); }
 
 static Item layer_item(const Graft *g, const FamilyTensor *s, uint32_t number)
 {
@@ -162,7 +162,7 @@ static void add_layer(const Graft *g, Items *w, uint32_t number)
         t.layer = number < before ? number : number - before;
         t.row = number < g->chip_layers ? chip_row : number < before ? handover_row : base_row;
         if (number >= before) {
-            const StTensor *from = base_tensor(g->base, xfmt("model.layers.%u.%s", number - before, s->name));
+            const StTensor *from = checkpoint_tensor(g->base, xfmt("model.layers.%u.%s", number - before, s->name));
             bool norm = graft_hidden_dim(s, &g->base->geo) == 0 && s->dims == 1;
             t.from = from, t.done = forget;
             if (!norm) t.half = from->dtype == ST_BF16;
@@ -174,10 +174,10 @@ static void add_layer(const Graft *g, Items *w, uint32_t number)
 void graft_items(const Graft *g, Items *w)
 {
     const uint64_t vocab = g->x.vocab, wide = g->wide;
-    const StTensor *embed = base_tensor(g->base, "model.embed_tokens.weight"), *head = g->base->tied ? embed : base_tensor(g->base, "lm_head.weight");
+    const StTensor *embed = checkpoint_tensor(g->base, "model.embed_tokens.weight"), *head = g->base->tied ? embed : checkpoint_tensor(g->base, "lm_head.weight");
     const bool half = g->base->bf16;
     export_add(w, (Item){ .name = xfmt("model.embed_tokens.weight"), .dims = 2, .shape = { vocab, wide }, .half = half, .row = embed_row, .from = embed, .done = forget });
     for (uint32_t l = 0; l < g->chip_layers + 1 + g->base->geo.layers; l++) add_layer(g, w, l);
-    export_add(w, (Item){ .name = xfmt("model.norm.weight"), .dims = 1, .shape = { wide }, .half = half, .row = norm_row, .from = base_tensor(g->base, "model.norm.weight") });
+    export_add(w, (Item){ .name = xfmt("model.norm.weight"), .dims = 1, .shape = { wide }, .half = half, .row = norm_row, .from = checkpoint_tensor(g->base, "model.norm.weight") });
     export_add(w, (Item){ .name = xfmt("lm_head.weight"), .dims = 2, .shape = { vocab, wide }, .half = half, .row = head_row, .from = head, .done = forget });
 }

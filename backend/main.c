@@ -15,7 +15,7 @@ typedef struct {
 } Option;
 
 /* The order of the bits in Command.options. */
-enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_NETLIST, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_BATCH, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_BASE, O_HIDDEN, O_AS, O_FIRST, O_GGUF, O_COUNT };
+enum { O_TARGET, O_DTYPE, O_DEFINE, O_VOCAB, O_PAYLOAD, O_OUTPUT, O_QUIET, O_BACKEND, O_STEPS, O_TRACE, O_NETLIST, O_CHECK, O_STATS, O_AFTER, O_HF, O_FAMILY, O_SHARD, O_SAVE, O_LOAD, O_PROMPT, O_BATCH, O_SIGNATURE, O_NO_PROVE, O_OUT, O_FAULT, O_BASE, O_HIDDEN, O_AS, O_FIRST, O_GGUF, O_TOKENS, O_LOGITS, O_COUNT };
 #define AT(field) offsetof(Args, field)
 static const Option options[O_COUNT] = {
     [O_TARGET] = { "-t", "--target", "TARGET", OPT_TEXT, AT(target), "shape of the model (default native; `tapeout targets` lists them)" },
@@ -25,7 +25,7 @@ static const Option options[O_COUNT] = {
     [O_PAYLOAD] = { NULL, "--payload", "N", OPT_NUMBER, AT(payload), "bits of a trace token's payload (default: chosen)" },
     [O_OUTPUT] = { "-o", "--output", "FILE", OPT_TEXT, AT(output), "where the result goes (default: NAME.chip here; graft: a folder, required)" },
     [O_QUIET] = { "-q", "--quiet", NULL, OPT_FLAG, AT(quiet), "no report" },
-    [O_BACKEND] = { NULL, "--backend", "NAME", OPT_TEXT, AT(backend), "run: adaptive (default), sparse (the default with --check), dense, cuda, cuda-dense (a GPU), plan (no weights, exact integers); check and --batch: planes (default), sparse; --batch: cuda" },
+    [O_BACKEND] = { NULL, "--backend", "NAME", OPT_TEXT, AT(backend), "run: adaptive (default), sparse (the default with --check), dense, cuda, cuda-dense (a GPU), plan (no weights, exact integers); check and --batch: planes (default), sparse; --batch: cuda; DIR: dense" },
     [O_STEPS] = { NULL, "--max-steps", "N", OPT_NUMBER, AT(max_steps), "stop after N steps of the machine (0: no limit)" },
     [O_TRACE] = { NULL, "--trace", "FILE", OPT_TEXT, AT(trace), "every token, one a line" },
     [O_NETLIST] = { NULL, "--netlist", NULL, OPT_FLAG, AT(netlist), "instead of a trace: all that the chip's netlist says, hundreds of tokens at a time" },
@@ -47,6 +47,8 @@ static const Option options[O_COUNT] = {
     [O_HIDDEN] = { NULL, "--hidden", "N", OPT_NUMBER, AT(hidden), "with --base: hidden size of both together (default: the smallest; 4 times the base's rounds nothing)" },
     [O_GGUF] = { NULL, "--gguf", "FILE", OPT_TEXT, AT(gguf), "a file that llama.cpp loads (a chip of target native64)" },
     [O_AS] = { NULL, "--as", "TOKEN", OPT_TEXT, AT(as), "the base model reads chip tokens as this one of its own (default: its end of text)" },
+    [O_TOKENS] = { NULL, "--max-tokens", "N", OPT_NUMBER, AT(max_tokens), "DIR: stop after N tokens (0: at a token that ends generation)" },
+    [O_LOGITS] = { NULL, "--logits", "FILE", OPT_TEXT, AT(logits), "DIR: the logits after every token that is fed, float32, a row of the vocabulary each" },
     [O_FIRST] = { NULL, "--first", "N", OPT_NUMBER, AT(first), "the id of the chip's token 0 (in a grafted model: its vocabulary before)" },
 };
 
@@ -61,8 +63,8 @@ typedef struct {
 static const CommandRow commands[] = {
     { "build", cmd_build, 1, 1, "SPEC.ckt", "compile a machine into a chip file, prove it exact and print the report",
       O(TARGET) | O(DTYPE) | O(DEFINE) | O(VOCAB) | O(PAYLOAD) | O(OUTPUT) | O(QUIET) | O(NO_PROVE) | O(BASE) | O(HIDDEN) },
-    { "run", cmd_run, 1, 2, "CHIP [FIRMWARE.elf]", "run a chip; console on stdout, the program's exit status is ours",
-      O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) | O(SAVE) | O(LOAD) | O(PROMPT) | O(BATCH) | O(SIGNATURE) | O(FAULT) },
+    { "run", cmd_run, 1, 2, "CHIP [FIRMWARE.elf] | DIR IDS", "run a chip: console on stdout, the program's exit status is ours; or a checkpoint folder: token ids (a file; -: stdin) in, token ids out",
+      O(BACKEND) | O(STEPS) | O(TRACE) | O(CHECK) | O(STATS) | O(SAVE) | O(LOAD) | O(PROMPT) | O(BATCH) | O(SIGNATURE) | O(FAULT) | O(TOKENS) | O(LOGITS) },
     { "sim", cmd_sim, 1, 2, "SPEC.ckt [FIRMWARE.elf]", "run the netlist itself: no weights", O(DEFINE) | O(STEPS) | O(STATS) },
     { "test", cmd_test, 1, 1, "SPEC.ckt", "run the source's own test blocks", O(DEFINE) },
     { "dump", cmd_dump, 1, 1, "SPEC.ckt", "print a level of the compilation as text", O(AFTER) | O(DEFINE) | O(TARGET) | O(DTYPE) | O(VOCAB) | O(PAYLOAD) },

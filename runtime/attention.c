@@ -1,40 +1,50 @@
-/* attention.c: a full-attention layer of Qwen3.5, one token at a time with a
- * growing key/value cache. A chip's last layer is usually a no-op of this kind (o_proj all zero, because stock code
- * demands one attention layer); then nothing is computed and nothing is cached. */
+/* attention.c: a full-attention layer of Qwen3.5, a token after the other (their projections together) with a growing key/value cache. A chip's last layer
+ * is usually a no-op of this kind (o_proj all zero, because stock code demands one attention layer); then nothing is computed and nothing is cached. */
 #include "runtime.h"
 #include <stdlib.h>
 
 struct Attention {
-    const Model *m;
-    bool idle; /* o_proj is zero */
-    Matrix q, k, v, o;
-    const float *q_norm, *k_norm;
+    Geometry geo;
+    bool bf16, idle; /* idle: o_proj is zero */
+    const Matrix *m;       /* by TensorId */
+    const float *const *w;
     uint32_t pos;         /* tokens seen */
     uint32_t kept, cap;   /* tokens cached, and room for them */
     uint32_t blank;       /* tokens whose key and value are all 0: only counted (score 0), so that a look-up costs what it may find */
     float *keys, *values; /* malloc'd [cap, kv_heads * head_dim] */
-    float *query, *gate_query, *mixed, *score;
+    float *query, *score;
+    float *gate_query, *key, *value, *mixed; /* of the tokens at hand */
     uint32_t rot; /* rotated dims: even */
 };
 
+/* Whether nothing comes out: of a chip's matrix, whose elements are listed. */
+static bool is_zero(const Matrix *m) { return m->start && m->start[m->rows] == 0; }
+
+Attention *attention_new(const Geometry *g, bool bf16, const Matrix *m, const float *const *v, uint32_t room, Pool *p)
+{
+    Attention *a = pool_alloc(p, sizeof *a);
+    *a = (Attention){.geo = *g, .bf16 = bf16, .idle = is_zero(&m[T_O_PROJ]), .m = m, .w = v};
+    if (a->idle) return a;
+    size_t n = (size_t)g->heads * g->head_dim, row = (size_t)g->kv_heads * g->head_dim;
+    a->query = pool_array(p, g->head_dim, sizeof(float));
+    a->gate_query = pool_array(p, room * 2 * n, sizeof(float));
+    a->key = pool_array(p, room * row, sizeof(float)), a->value = pool_array(p, room * row, sizeof(float));
+    a->mixed = pool_array(p, room * n, sizeof(float));
+    a->rot = g->rope_theta == 0 ? 0 : (uint32_t)(g->head_dim * g->rotary_factor) & ~1u;
+    return a;
+}
+
 Attention *attention_make(const Model *m, uint32_t layer, Pool *p, bool full, char **err)
 {
-    const Geometry *g = &m->geo;
+    static const TensorId matrix[] = {T_Q_PROJ, T_K_PROJ, T_V_PROJ, T_O_PROJ}, vector[] = {T_Q_NORM, T_K_NORM};
     const Tensor *t = m->layer[layer].t;
-    Attention *a = pool_alloc(p, sizeof *a);
-    a->m = m;
-    a->idle = t[T_O_PROJ].n == 0 && t[T_O_PROJ].fill == 0;
-    if (a->idle) return a;
-    if (!matrix_make(&a->q, p, &t[T_Q_PROJ], full, err) || !matrix_make(&a->k, p, &t[T_K_PROJ], full, err) ||
-        !matrix_make(&a->v, p, &t[T_V_PROJ], full, err) || !matrix_make(&a->o, p, &t[T_O_PROJ], full, err))
-        return NULL;
-    a->q_norm = tensor_vector(p, &t[T_Q_NORM]);
-    a->k_norm = tensor_vector(p, &t[T_K_NORM]);
-    a->gate_query = pool_array(p, 2 * g->heads * g->head_dim, sizeof(float));
-    a->query = pool_array(p, g->head_dim, sizeof(float));
-    a->mixed = pool_array(p, g->heads * g->head_dim, sizeof(float));
-    a->rot = (uint32_t)(g->head_dim * g->rotary_factor) & ~1u;
-    return a;
+    Matrix *all = pool_array(p, T_COUNT, sizeof *all);
+    const float **v = pool_array(p, T_COUNT, sizeof *v);
+    if (!t[T_O_PROJ].n && t[T_O_PROJ].fill == 0) full = false; /* so that it is seen */
+    for (unsigned i = 0; i < 4; i++)
+        if (!matrix_make(&all[matrix[i]], p, &t[matrix[i]], full, err)) return NULL;
+    for (unsigned i = 0; i < 2; i++) v[vector[i]] = tensor_vector(p, &t[vector[i]]);
+    return attention_new(&m->geo, m->bf16, all, v, 1, p);
 }
 
 void rms_norm(bool bf16, float eps, uint32_t n, const float *x, const float *w, float *y)
@@ -48,8 +58,8 @@ void rms_norm(bool bf16, float eps, uint32_t n, const float *x, const float *w, 
 /* Pairs (d, d + rot/2) turn by pos * theta^(-2d/rot): the angle in float32, cos and sin cast to T, products and sum in T. */
 static void rotate(const Attention *a, float *x)
 {
-    const Geometry *g = &a->m->geo;
-    bool bf16 = a->m->bf16;
+    const Geometry *g = &a->geo;
+    bool bf16 = a->bf16;
     uint32_t half = a->rot / 2;
     for (uint32_t d = 0; d < half; d++) {
         float inv = 1.0f / powf((float)g->rope_theta, (float)(2 * d) / (float)a->rot);
@@ -62,7 +72,7 @@ static void rotate(const Attention *a, float *x)
 
 static void reserve(Attention *a)
 {
-    size_t row = a->m->geo.kv_heads * a->m->geo.head_dim * sizeof(float);
+    size_t row = (size_t)a->geo.kv_heads * a->geo.head_dim * sizeof(float);
     if (a->kept < a->cap) return;
     a->cap = a->cap ? a->cap * 2 : 256;
     a->keys = xrealloc(a->keys, a->cap * row);
@@ -70,17 +80,15 @@ static void reserve(Attention *a)
     a->score = xrealloc(a->score, a->cap * sizeof(float));
 }
 
-static void cache_token(Attention *a, const float *u)
+/* Takes the key and value of a token into the cache. */
+static void cache_token(Attention *a, const float *key, const float *value)
 {
-    const Geometry *g = &a->m->geo;
-    bool bf16 = a->m->bf16;
+    const Geometry *g = &a->geo;
     reserve(a);
-    size_t row = g->kv_heads * g->head_dim;
-    float *k = a->keys + a->kept * row, *v = a->values + a->kept * row;
-    matrix_mul(&a->k, bf16, u, k);
-    matrix_mul(&a->v, bf16, u, v);
+    size_t row = (size_t)g->kv_heads * g->head_dim;
+    float *k = memcpy(a->keys + a->kept * row, key, row * sizeof *k), *v = memcpy(a->values + a->kept * row, value, row * sizeof *v);
     for (uint32_t h = 0; h < g->kv_heads; h++) {
-        rms_norm(bf16, g->eps, g->head_dim, k + h * g->head_dim, a->k_norm, k + h * g->head_dim);
+        rms_norm(a->bf16, g->eps, g->head_dim, k + h * g->head_dim, a->w[T_K_NORM], k + h * g->head_dim);
         rotate(a, k + h * g->head_dim);
     }
     bool blank = true;
@@ -92,9 +100,9 @@ static void cache_token(Attention *a, const float *u)
 /* scores of the kept tokens: q . k / sqrt(head_dim), in T; then softmax in float32, cast to T. */
 static void attend(Attention *a, const float *keys)
 {
-    const Geometry *g = &a->m->geo;
-    bool bf16 = a->m->bf16;
-    size_t row = g->kv_heads * g->head_dim;
+    const Geometry *g = &a->geo;
+    bool bf16 = a->bf16;
+    size_t row = (size_t)g->kv_heads * g->head_dim;
     float scale = rsqrtf((float)g->head_dim), top = a->blank ? 0 : -INFINITY, total = 0;
     for (uint32_t t = 0; t < a->kept; t++) {
         float sum = 0;
@@ -107,33 +115,38 @@ static void attend(Attention *a, const float *keys)
     for (uint32_t t = 0; t < a->kept; t++) a->score[t] = cast(bf16, a->score[t] / total);
 }
 
-static void attend_head(Attention *a, uint32_t h)
+static void attend_head(Attention *a, uint32_t h, const float *gate_query, float *mixed)
 {
-    const Geometry *g = &a->m->geo;
-    bool bf16 = a->m->bf16;
+    const Geometry *g = &a->geo;
+    bool bf16 = a->bf16;
     uint32_t n = g->head_dim, kv = h / (g->heads / g->kv_heads);
-    size_t row = g->kv_heads * n;
-    const float *gate = a->gate_query + (2 * h + 1) * n;
-    rms_norm(bf16, g->eps, n, a->gate_query + 2 * h * n, a->q_norm, a->query);
+    size_t row = (size_t)g->kv_heads * n;
+    const float *gate = gate_query + (2 * h + 1) * n;
+    rms_norm(bf16, g->eps, n, gate_query + 2 * h * n, a->w[T_Q_NORM], a->query);
     rotate(a, a->query);
     attend(a, a->keys + kv * n);
     for (uint32_t d = 0; d < n; d++) {
         float sum = 0;
         for (uint32_t t = 0; t < a->kept; t++) sum += a->score[t] * a->values[t * row + kv * n + d];
-        a->mixed[h * n + d] = cast(bf16, cast(bf16, sum) * cast(bf16, sigmoidf(gate[d])));
+        mixed[h * n + d] = cast(bf16, cast(bf16, sum) * cast(bf16, sigmoidf(gate[d])));
     }
 }
 
 bool attention_idle(const Attention *a) { return a->idle; }
 
-bool attention_step(Attention *a, const float *u, float *out)
+bool attention_step(Attention *a, uint32_t n, const float *u, float *out)
 {
+    const Geometry *g = &a->geo;
+    size_t width = (size_t)g->heads * g->head_dim, row = (size_t)g->kv_heads * g->head_dim;
     if (a->idle) return false;
-    matrix_mul(&a->q, a->m->bf16, u, a->gate_query);
-    cache_token(a, u);
-    for (uint32_t h = 0; h < a->m->geo.heads; h++) attend_head(a, h);
-    a->pos++;
-    matrix_mul(&a->o, a->m->bf16, a->mixed, out);
+    matrix_mul(&a->m[T_Q_PROJ], a->bf16, n, u, a->gate_query);
+    matrix_mul(&a->m[T_K_PROJ], a->bf16, n, u, a->key);
+    matrix_mul(&a->m[T_V_PROJ], a->bf16, n, u, a->value);
+    for (uint32_t t = 0; t < n; t++, a->pos++) {
+        cache_token(a, a->key + t * row, a->value + t * row);
+        for (uint32_t h = 0; h < g->heads; h++) attend_head(a, h, a->gate_query + 2 * t * width, a->mixed + t * width);
+    }
+    matrix_mul(&a->m[T_O_PROJ], a->bf16, n, a->mixed, out);
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* chip.c: a chip file (chip.md) as a checked Model. Every index is in range, every list in order and every shape as the
  * geometry says, or the file is refused; back ends check nothing again. Nothing is made dense here: the cost is one
  * pass over the file. */
-#include "runtime.h"
+#include "stock.h"
 #include <jansson.h>
 #include <stdlib.h>
 
@@ -140,19 +140,13 @@ static void read_stock(Source *s, const json_t *tensors, Tensor *t, const char *
     read_triple(s, t, name, rows, cols);
 }
 
-typedef enum { LINEAR = 1, FULL = 2, ANY = 3 } Scope;
-typedef struct {
-    const char *name;
-    Scope scope;
-    int dims;
-} StockTensor;
-static const StockTensor stock[T_COUNT] = {
-#define TENSOR(id, scope, dims, name, rows, cols) {name, scope, dims},
+const ModelTensor model_tensor[T_COUNT] = {
+#define TENSOR(id, scope, dims, name, rows, cols) {name, IN_##scope, dims},
 #include "tensors.def"
 #undef TENSOR
 };
 
-static void stock_shape(const Geometry *g, TensorId id, uint32_t shape[2])
+void model_shape(const Geometry *g, TensorId id, uint32_t shape[2])
 {
     const uint32_t shapes[T_COUNT][2] = {
 #define TENSOR(id, scope, dims, name, rows, cols) {rows, cols},
@@ -170,10 +164,10 @@ static void read_layers(Source *s, Model *m, const json_t *tensors)
     for (uint32_t i = 0; i < m->geo.layers; i++)
         for (int id = 0; id < T_COUNT; id++) {
             uint32_t shape[2];
-            if (!(stock[id].scope & (m->layer[i].full ? FULL : LINEAR))) continue;
-            stock_shape(&m->geo, (TensorId)id, shape);
-            snprintf(name, sizeof name, "model.layers.%u.%s", i, stock[id].name);
-            read_stock(s, tensors, &m->layer[i].t[id], name, stock[id].dims, shape[0], shape[1]);
+            if (!(model_tensor[id].scope & (m->layer[i].full ? IN_FULL : IN_LINEAR))) continue;
+            model_shape(&m->geo, (TensorId)id, shape);
+            snprintf(name, sizeof name, "model.layers.%u.%s", i, model_tensor[id].name);
+            read_stock(s, tensors, &m->layer[i].t[id], name, model_tensor[id].dims, shape[0], shape[1]);
             expected++;
         }
     read_stock(s, tensors, &m->final_norm, "model.norm.weight", 1, m->geo.hidden, 1);
@@ -259,9 +253,10 @@ static void read_netlist(Reader *r, Model *m)
 
 static void read_manifest(Reader *r, Model *m, const json_t *o)
 {
-    static const char *const dtypes[] = {"float32", "bfloat16"}, *const families[] = {"qwen3_5", "qwen3_next", "qwen3_5_moe", "olmo_hybrid", "gated_deltanet", "kimi_linear"};
+    static const char *const dtypes[] = {"float32", "bfloat16"};
     get_int(r, o, "manifest", "version", 1, 1);
-    get_word(r, o, "manifest", "family", families, sizeof families / sizeof *families);
+    const char *family = get_string(r, o, "manifest", "family");
+    if (!family_find(family)) reader_fail(r, "manifest: \"family\" is \"%.40s\", which this version does not know", family);
     m->name = get_string(r, o, "manifest", "name");
     m->bf16 = get_word(r, o, "manifest", "dtype", dtypes, 2) == 1;
     const json_t *geo = get_object(r, o, "manifest", "geometry");
@@ -326,15 +321,16 @@ void model_close(Model *m)
     st_close(m->file);
 }
 
-bool model_fits(const Model *m, char **err)
+bool geometry_fits(const Geometry *g, const char *path, char **err)
 {
-    const Geometry *g = &m->geo;
     const uint64_t limit = 1ull << 33; /* floats: 32 GiB */
     uint64_t per_layer = (uint64_t)g->nv * g->dk * g->dv, total;
     per_layer += 16ull * (g->conv_dim + g->intermediate + g->hidden + (uint64_t)g->nv * g->dv);
     if (!__builtin_mul_overflow(per_layer, (uint64_t)g->layers, &total) && total < limit) return true;
-    return fail(err, "%s: the state of %u layers of %u heads of %u x %u is too large", m->path, g->layers, g->nv, g->dk, g->dv);
+    return fail(err, "%s: the state of %u layers of %u heads of %u x %u is too large", path, g->layers, g->nv, g->dk, g->dv);
 }
+
+bool model_fits(const Model *m, char **err) { return geometry_fits(&m->geo, m->path, err); }
 
 const ChipState *model_state(const Model *m, const char *name)
 {

@@ -1,7 +1,7 @@
 /* delta.c: a Gated DeltaNet layer of the sparse back end.
  *
  * Work is done only for heads whose beta is not 0, keys and queries that are not 0 and lanes whose gate is not 0; each is
- * found by forms.c. Everything else is the stock layer's arithmetic (dense.c) on lists of non-zero entries, so any weights
+ * found by forms.c. Everything else is the stock layer's arithmetic (dense_layer.c) on lists of non-zero entries, so any weights
  * are computed rightly; what the compiler emits is also fast:
  *   - A channel whose convolution has one tap, a power of two, is a form over this token's stream or over a snapshot of an
  *     earlier one; a channel with several taps is convolved from snapshots.

@@ -1,5 +1,5 @@
 /* gpu_dense.h: the dense executor's kernel: a token is a list of steps, each a launch of this one kernel; included by gpu.cu for the GPU and by gpu_host.c for the
- * host. Operations and roundings are those of dense.c; a sum's terms are added in another order, which a proved chip does not notice. Matrices are
+ * host. Operations and roundings are those of dense_layer.c; a sum's terms are added in another order, which a proved chip does not notice. Matrices are
  * there in full, float32 or bfloat16. Nothing between two tokens needs the host: the token, the position and what has been said are on the device.
  * The rules of gpu_kernel.h for barriers hold here, too. */
 #ifndef TAPEOUT_GPU_DENSE_H

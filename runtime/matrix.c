@@ -39,9 +39,14 @@ float matrix_dot(const Matrix *m, uint32_t row, const float *x)
     return sum;
 }
 
-void matrix_mul(const Matrix *m, bool bf16, const float *x, float *y)
+void matrix_mul(const Matrix *m, bool bf16, uint32_t n, const float *x, float *y)
 {
-    for (uint32_t r = 0; r < m->rows; r++) y[r] = cast(bf16, matrix_dot(m, r, x));
+    if (m->stored) {
+        stored_mul(m, bf16, n, x, y);
+        return;
+    }
+    for (uint32_t t = 0; t < n; t++, x += m->cols, y += m->rows)
+        for (uint32_t r = 0; r < m->rows; r++) y[r] = cast(bf16, matrix_dot(m, r, x));
 }
 
 float *tensor_vector(Pool *p, const Tensor *t)

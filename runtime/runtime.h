@@ -53,6 +53,9 @@ StFile *st_parse(const uint8_t *bytes, size_t size, const char *path, char **err
 void st_close(StFile *f);
 const StTensor *st_find(const StFile *f, const char *name); /* NULL when there is none */
 const char *st_metadata(const StFile *f, const char *key);
+/* out[n] = elements [at, at + n) of an F32 or BF16 tensor. */
+void st_read(const StTensor *t, uint64_t at, uint64_t n, float *out);
+void st_forget(const StTensor *t); /* its memory is not needed again */
 extern const char *const st_dtype_name[ST_DTYPES];
 
 /* ---- chip.c: a chip file as a checked Model ---- */
@@ -80,6 +83,15 @@ typedef enum {
 #undef TENSOR
     T_COUNT
 } TensorId;
+
+typedef enum { IN_LINEAR = 1, IN_FULL = 2, IN_ANY = 3 } LayerScope;
+typedef struct {
+    const char *name; /* after "model.layers.<i>." */
+    LayerScope scope;
+    int dims;
+} ModelTensor;
+extern const ModelTensor model_tensor[T_COUNT];
+void model_shape(const Geometry *g, TensorId id, uint32_t shape[2]); /* rows, columns */
 
 typedef struct {
     bool full; /* full attention; else Gated DeltaNet */
@@ -168,6 +180,7 @@ void model_close(Model *m);
 const ChipState *model_state(const Model *m, const char *name);
 /* False when the arrays that any back end needs would not fit in a sensible memory. */
 bool model_fits(const Model *m, char **err);
+bool geometry_fits(const Geometry *g, const char *path, char **err);
 /* Its contents or its entry come from an ELF file. */
 bool model_needs_firmware(const Model *m);
 /* The kind of a token id; NULL for an unused id. */
@@ -261,20 +274,25 @@ extern const Backend cuda_dense_backend, cuda_host_dense_backend; /* gpu_dense.c
 
 /* ---- matrix.c: tensors in the forms that back ends compute with ---- */
 /* Sparse rows: the elements of row r are [start[r], start[r + 1]), in order of column. When `full` is set the matrix
- * is there in full, row-major, and the other arrays are NULL. */
+ * is there in full, row-major, when `stored` is, as the rows of a checkpoint's file; and the other arrays are NULL. */
 typedef struct {
     uint32_t rows, cols;
     uint32_t *start; /* [rows + 1] */
     const int32_t *col;
     const float *value;
     float *full; /* [rows * cols] or NULL */
+    const uint8_t *const *stored; /* [rows] or NULL */
+    bool half, round; /* stored rows are bfloat16; are to be rounded to it */
 } Matrix;
 /* `full` asks for the materialised form, which a tensor with fill != 0 always gets. False when memory is short. */
 bool matrix_make(Matrix *m, Pool *p, const Tensor *t, bool full, char **err);
 /* sum over the row of w * x in column order, float32. */
 float matrix_dot(const Matrix *m, uint32_t row, const float *x);
-/* y[r] = cast(row r . x) */
-void matrix_mul(const Matrix *m, bool bf16, const float *x, float *y);
+/* y[t][r] = cast(row r . x[t]) for n tokens; y[n * rows], x[n * cols] */
+void matrix_mul(const Matrix *m, bool bf16, uint32_t n, const float *x, float *y);
+/* stored.c: the same for stored rows; a row as float32 */
+void stored_mul(const Matrix *m, bool bf16, uint32_t n, const float *x, float *y);
+void stored_row(const Matrix *m, uint32_t r, float *out);
 float *tensor_vector(Pool *p, const Tensor *t); /* [rows * cols] in full */
 
 /* ---- head.c: the vocabulary in factored form ---- */
@@ -288,11 +306,14 @@ uint32_t head_argmax(const Head *h, const float *u);
 /* The same by computing every row of lm_head. */
 uint32_t head_argmax_full(const Head *h, const float *u);
 
-/* ---- attention.c: a full-attention layer, one token at a time ---- */
+/* ---- attention.c: a full-attention layer, some tokens at a time ---- */
 typedef struct Attention Attention;
+/* m and v, by TensorId, must outlive it; `room`: tokens at a time. */
+Attention *attention_new(const Geometry *g, bool bf16, const Matrix *m, const float *const *v, uint32_t room, Pool *p);
+/* A chip's layer, a token at a time. */
 Attention *attention_make(const Model *m, uint32_t layer, Pool *p, bool full, char **err);
-/* out[hidden] = the mixer's output for normalised u; returns false, out untouched, when o_proj is zero. */
-bool attention_step(Attention *a, const float *u, float *out);
+/* out[n][hidden] = the mixer's output for normalised u[n][hidden]; returns false, out untouched, when o_proj is zero. */
+bool attention_step(Attention *a, uint32_t n, const float *u, float *out);
 bool attention_idle(const Attention *a); /* o_proj is zero: the layer's mixer does nothing */
 void attention_close(Attention *a);
 void rms_norm(bool bf16, float eps, uint32_t n, const float *x, const float *w, float *y); /* gain 1 + w */

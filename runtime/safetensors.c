@@ -199,3 +199,20 @@ const char *st_metadata(const StFile *f, const char *key)
 {
     return json_string_value(json_object_get(f->metadata, key));
 }
+
+void st_read(const StTensor *t, uint64_t at, uint64_t n, float *out)
+{
+    const uint8_t *p = t->data + at * dtype_size[t->dtype];
+    for (uint64_t i = 0; i < n; i++) {
+        uint32_t u;
+        if (t->dtype == ST_BF16) u = (uint32_t)p[2 * i] << 16 | (uint32_t)p[2 * i + 1] << 24;
+        else u = (uint32_t)p[4 * i] | (uint32_t)p[4 * i + 1] << 8 | (uint32_t)p[4 * i + 2] << 16 | (uint32_t)p[4 * i + 3] << 24;
+        memcpy(&out[i], &u, 4);
+    }
+}
+
+void st_forget(const StTensor *t)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), from = ((uintptr_t)t->data + page - 1) / page * page, to = ((uintptr_t)t->data + t->size) / page * page;
+    if (to > from) madvise((void *)from, to - from, MADV_DONTNEED);
+}

@@ -180,7 +180,7 @@ static void probe(Sparse *s, int layer, const char *what)
 static void attend(Sparse *s, SparseLayer *l)
 {
     for (uint32_t c = 0; c < s->s.n; c++) s->u[c] = cast(s->m->bf16, (s->pilot[c] != 0 ? s->pilot[c] : s->s.x[c]) * l->input->gain[c]);
-    attention_step(l->attention, s->u, s->mix);
+    attention_step(l->attention, 1, s->u, s->mix);
     for (uint32_t c = 0; c < s->s.n; c++)
         if (s->mix[c] != 0) stream_put(&s->s, c, s->mix[c]);
     stream_settle(&s->s);

@@ -2,7 +2,8 @@
 
 For every base: text without chip tokens (largest difference of logits, KL, beside the base's own noise: the same text in pieces and token by token);
 a run before, after and between text, token for token, by cached decode and in one forward, with the chip's recurrent state bit for bit that of the
-exported chip alone; and the logits of everything against the base model fed with the stand-in token instead of the run.
+exported chip alone; and the logits of everything against the base model fed with the stand-in token instead of the run. Beside the package our own layers
+(`tapeout run DIR IDS`): the base's logits, what it says by itself, and the chip's run between texts.
 """
 import json
 import os
@@ -11,6 +12,7 @@ import struct
 import subprocess
 import time
 
+import numpy
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
@@ -93,6 +95,24 @@ def decoded(check, name, grafted, alone, prompt, ours, first, layers, before, af
     check(name, f"... leaves the state of the chip alone, bit for bit ({layers} layers)", all(torch.equal(mine[i], theirs[i]) for i in range(layers)))
 
 
+def ours_say(folder, tokens, count, *more):
+    ids = path("graft.ids")
+    with open(ids, "w") as f:
+        f.write("\n".join(map(str, tokens)))
+    return [int(t) for t in run(TAPEOUT, "run", folder, ids, "--max-tokens", count, *more).stdout.split()]
+
+
+def our_layers(check, name, base_folder, base, text, own):
+    """The base model in `tapeout run`: as near to the package as the package is to itself."""
+    ours_say(base_folder, text, 1, "--logits", path("graft.logits"))
+    mine = torch.from_numpy(numpy.fromfile(path("graft.logits"), "<f4").reshape(len(text), -1))
+    far, apart = distance(logits(base, text).float(), mine)
+    check(name, f"our own layers: largest difference {far:.2g}, KL {apart:.2g}", far <= 4 * max(n[0] for n in own) and apart <= 4 * max(n[1] for n in own))
+    if base.dtype == torch.float32:  # in bfloat16 two logits are often the same number
+        said = base.generate(torch.tensor([text]), max_new_tokens=RUN, do_sample=False)[0, len(text) :].tolist()
+        check(name, f"our own layers: {len(said)} tokens of text by greedy decoding", ours_say(base_folder, text, RUN) == said)
+
+
 def runs(check, name, base, grafted, alone, prompt, ours, note, text, bound):
     first, layers = note["first_token"], note["chip_layers"] - 1
     chip_tokens = [first + t for t in prompt + ours]
@@ -145,6 +165,8 @@ def one(check, name, tied, dtype, hidden, times):
     bound = [times * max(n[i] for n in own) for i in (0, 1)]
     if name == "tied":
         same_with_vision(check, name, base_folder, folder, chip)
+    our_layers(check, name, base_folder, base, text, own)
+    check(name, f"our own layers: a run of {len(ours)} tokens after text", [t - note["first_token"] for t in ours_say(folder, text + [int(t) for t in shifted], len(ours))] == ours)
     text_only(check, name, base, grafted, text, bound)
     runs(check, name, base, grafted, alone, prompt, ours, note, text, bound)
 

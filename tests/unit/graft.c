@@ -1,38 +1,19 @@
 /* unit/graft.c: a chip in front of a small base model (another machine's export), tensor by tensor: what the base model's became, that text holds
  * nothing of the chip's and the chip nothing of the base's, and that no channel has two uses. */
-#include "../../backend/build.h"
 #include "../../backend/graft.h"
-#include "../../frontend/frontend.h"
-#include <dirent.h>
+#include "folder.h"
 #include <jansson.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-static int failures;
-#define CHECK(cond, ...) ((void)((cond) || (failures++, fprintf(stderr, "%s:%d: ", __FILE__, __LINE__), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))))
-
-static char folder[] = "/tmp/unit-graft-XXXXXX";
-static const char *in_folder(const char *name) { return xfmt("%s/%s", folder, name); }
-
-static const char *built(const char *source, const char *name, const Target *t)
-{
-    Design *d = design_load(source, NULL, 0);
-    BuildOptions o = { .target = t, .bf16 = t->bf16, .vocab = 4096 };
-    Build b = build_machine(circuit_optimize(d->circuit), &o);
-    if (b.error || !chip_write(b.chip, in_folder(name), NULL, NULL)) die("%s: %s", source, b.error ? b.error : b.chip->error);
-    return in_folder(name);
-}
 
 static float *row_of(const StTensor *t, uint64_t row)
 {
     uint64_t cols = t->ndim == 3 ? t->shape[2] : t->ndim == 2 ? t->shape[1] : 1;
     float *out = xalloc(cols * sizeof *out + 1);
-    base_read(t, row * cols, cols, out);
+    st_read(t, row * cols, cols, out);
     return out;
 }
 
 typedef struct {
-    Base base, out;
+    Checkpoint base, out;
     uint32_t first_layer, d, wide;
     double gain;
 } Pair;
@@ -49,7 +30,7 @@ static void same_row(const char *name, const StTensor *a, const StTensor *b, uin
 static void layer_tensor(Pair *p, uint32_t l, const FamilyTensor *s, float scale, float shrink)
 {
     char *name = xfmt("model.layers.%u.%s", l, s->name);
-    const StTensor *a = base_tensor(&p->base, name), *b = base_tensor(&p->out, xfmt("model.layers.%u.%s", l + p->first_layer, s->name));
+    const StTensor *a = checkpoint_tensor(&p->base, name), *b = checkpoint_tensor(&p->out, xfmt("model.layers.%u.%s", l + p->first_layer, s->name));
     int hidden = graft_hidden_dim(s, &p->base.geo);
     uint64_t rows = rows_of(a), cols = a->ndim == 1 ? 1 : a->shape[a->ndim - 1], wide = hidden == 1 ? p->wide : cols;
     bool norm = hidden == 0 && s->dims == 1;
@@ -67,14 +48,14 @@ static void chip_layers(Pair *p, uint32_t mark)
     for (uint32_t l = 0; l + 1 < p->first_layer; l++) {
         static const char *const in[] = { "linear_attn.in_proj_qkv", "linear_attn.in_proj_z", "mlp.gate_proj", "mlp.up_proj", "linear_attn.in_proj_b" };
         for (unsigned k = 0; k < 5; k++) {
-            const StTensor *t = base_tensor(&p->out, xfmt("model.layers.%u.%s.weight", l, in[k]));
+            const StTensor *t = checkpoint_tensor(&p->out, xfmt("model.layers.%u.%s.weight", l, in[k]));
             for (uint64_t r = 0; r < t->shape[0]; r++) {
                 float *x = row_of(t, r);
                 for (uint32_t i = 0; i < p->d; i++) CHECK(x[i] == 0, "layer %u reads the base model's channel %u", l, i);
                 CHECK(k == 4 ? x[mark] < 0 : x[mark] == 0, "layer %u, %s, row %llu: the mark", l, in[k], (unsigned long long)r);
             }
         }
-        const StTensor *down = base_tensor(&p->out, xfmt("model.layers.%u.mlp.down_proj.weight", l));
+        const StTensor *down = checkpoint_tensor(&p->out, xfmt("model.layers.%u.mlp.down_proj.weight", l));
         for (uint64_t r = 0; r < p->wide; r++)
             for (uint64_t i = 0; (r < p->d || r >= mark) && i < down->shape[1]; i++) CHECK(row_of(down, r)[i] == 0, "layer %u writes channel %llu", l, (unsigned long long)r);
     }
@@ -82,8 +63,8 @@ static void chip_layers(Pair *p, uint32_t mark)
 
 static void vocabulary(Pair *p, const Model *m, uint32_t mark, float scale, float shrink)
 {
-    const StTensor *a = base_tensor(&p->base, "model.embed_tokens.weight"), *b = base_tensor(&p->out, "model.embed_tokens.weight");
-    const StTensor *h = base_tensor(&p->base, "lm_head.weight"), *g = base_tensor(&p->out, "lm_head.weight");
+    const StTensor *a = checkpoint_tensor(&p->base, "model.embed_tokens.weight"), *b = checkpoint_tensor(&p->out, "model.embed_tokens.weight");
+    const StTensor *h = checkpoint_tensor(&p->base, "lm_head.weight"), *g = checkpoint_tensor(&p->out, "lm_head.weight");
     for (uint32_t t = 0; t < p->base.geo.vocab; t += 3) {
         float *x = row_of(a, t), *y = row_of(b, t);
         for (uint32_t i = 0; i < mark; i++) CHECK(y[i] == (i < p->d ? x[i] * scale : 0), "embedding of token %u, channel %u", t, i);
@@ -106,7 +87,7 @@ static void compare(Pair *p, const Model *m)
     const json_t *note = json_object_get(p->out.config, "tapeout");
     CHECK(json_integer_value(json_object_get(note, "first_token")) == p->base.geo.vocab, "first_token");
     p->d = p->base.geo.hidden, p->wide = p->out.geo.hidden, p->first_layer = p->out.geo.layers - p->base.geo.layers;
-    float scale = 1, *text = row_of(base_tensor(&p->out, "model.embed_tokens.weight"), 0);
+    float scale = 1, *text = row_of(checkpoint_tensor(&p->out, "model.embed_tokens.weight"), 0);
     while ((double)scale * (double)scale * p->d < p->wide) scale *= 2;
     uint32_t mark = p->d;
     while (mark < p->wide && text[mark] == 0) mark++;
@@ -115,8 +96,8 @@ static void compare(Pair *p, const Model *m)
     float shrink = 0;
     for (uint64_t r = 0; r < p->base.geo.intermediate && shrink == 0; r++)
         for (uint32_t i = 0; i < p->d && shrink == 0; i++) {
-            float x = row_of(base_tensor(&p->base, q), r)[i];
-            if (x != 0) shrink = row_of(base_tensor(&p->out, xfmt("model.layers.%u.mlp.gate_proj.weight", p->first_layer)), r)[i] / x;
+            float x = row_of(checkpoint_tensor(&p->base, q), r)[i];
+            if (x != 0) shrink = row_of(checkpoint_tensor(&p->out, xfmt("model.layers.%u.mlp.gate_proj.weight", p->first_layer)), r)[i] / x;
         }
     CHECK(shrink > 0 && exp2(ilogbf(shrink)) == (double)shrink, "projections are scaled by %g", (double)shrink);
     p->gain = sqrt((double)p->d / p->wide) / (double)shrink;
@@ -135,12 +116,12 @@ static void one(bool exact)
     Model *machine = model_open(built("tests/hf/mix.ckt", "base.chip", native), &err);
     ExportOptions e = { .dir = in_folder("base"), .shard_bytes = exact ? 200000 : 0 };
     Pair p;
-    if (!machine || !export_hf(machine, &e, &err) || !base_shape(&p.base, e.dir, &err) || !base_open(&p.base, &err)) die("%s", err);
+    if (!machine || !export_hf(machine, &e, &err) || !base_config(&p.base, e.dir, &err) || !checkpoint_open(&p.base, &err)) die("%s", err);
     Target t = base_target(&p.base);
     t.hidden = exact ? 4 * t.base_hidden : 0;
     Model *chip = model_open(built("tests/machines/count.ckt", "count.chip", target_find(target_for_base(&t))), &err);
     GraftOptions o = { .dir = in_folder("out"), .shard_bytes = exact ? 1000000 : 0, .stand_in = exact ? 3 : -1 };
-    if (!chip || !graft(&p.base, chip, &o, NULL, &err) || !base_shape(&p.out, o.dir, &err) || !base_open(&p.out, &err)) die("%s", err);
+    if (!chip || !graft(&p.base, chip, &o, NULL, &err) || !base_config(&p.out, o.dir, &err) || !checkpoint_open(&p.out, &err)) die("%s", err);
     CHECK(exact ? p.out.nfiles > 1 : p.out.nfiles == 1, "%u files", p.out.nfiles);
     compare(&p, chip);
     if (exact) CHECK(p.gain == 1, "gain %g", p.gain);
@@ -148,18 +129,8 @@ static void one(bool exact)
 
 int main(void)
 {
-    if (!mkdtemp(folder)) die("%s", folder);
+    folder_begin();
     one(false);
     one(true);
-    for (int i = 0; i < 2; i++) { /* the folders, then what is left */
-        static const char *const dirs[] = { "base", "out", "." };
-        for (int k = 0; k < 3; k++) {
-            DIR *d = opendir(in_folder(dirs[k]));
-            for (struct dirent *f; d && (f = readdir(d));)
-                if (f->d_name[0] != '.') remove(xfmt("%s/%s", in_folder(dirs[k]), f->d_name));
-            if (d) closedir(d);
-        }
-    }
-    remove(folder);
-    return failures != 0;
+    return folder_end();
 }

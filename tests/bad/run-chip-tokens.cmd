@@ -1,0 +1,1 @@
+"$TAPEOUT" run "$CHIP" --max-tokens 3

@@ -1,0 +1,3 @@
+"$TAPEOUT" build tests/machines/count.ckt -q -o "$tmp/count.chip" && "$TAPEOUT" export "$tmp/count.chip" --hf "$tmp/hf" >/dev/null && "$TAPEOUT" prompt "$tmp/count.chip" >"$tmp/ids" || exit 9
+truncate -s -4 "$tmp/hf/model.safetensors"
+"$TAPEOUT" run "$tmp/hf" "$tmp/ids"

@@ -1,0 +1,1 @@
+"$TAPEOUT" run "$tmp" "$tmp/ids" --check
