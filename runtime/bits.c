@@ -3,16 +3,20 @@
 #include "bits.h"
 #include <stdlib.h>
 
+enum { FEW_SLOTS = 4096 };
+
 void bits_init(Bits *g)
 {
-    *g = (Bits){.nslots = 1024};
-    g->slot = xrealloc(NULL, g->nslots * sizeof *g->slot);
+    *g = (Bits){0};
     bits_reset(g);
 }
 
+/* The table begins small again: what comes may be far less than what was there, and a large one is far away. */
 void bits_reset(Bits *g)
 {
     g->node.n = 0;
+    g->nslots = FEW_SLOTS;
+    g->slot = xrealloc(g->slot, g->nslots * sizeof *g->slot);
     memset(g->slot, 0xff, g->nslots * sizeof *g->slot);
     vec_push(&g->node, ((Node){NODE_CONST, 0, 0}));
 }
@@ -80,14 +84,14 @@ static Ref remaining(const Bits *g, Ref a, Ref b)
     return bits_not(x->a == a ? x->b : x->a);
 }
 
-Ref bits_and(Bits *g, Ref a, Ref b)
+Ref bits_and_nodes(Bits *g, Ref a, Ref b)
 {
     if (a > b) {
         Ref t = a;
         a = b, b = t;
     }
-    if (a == FALSE_REF || a == bits_not(b)) return FALSE_REF;
-    if (a == TRUE_REF || a == b) return b;
+    if (a == bits_not(b)) return FALSE_REF;
+    if (a == b) return b;
     if (has_factor(g, b, a)) return b;
     if (has_factor(g, a, b)) return a;
     if (has_factor(g, b, bits_not(a)) || has_factor(g, a, bits_not(b)) || opposed(g, a, b)) return FALSE_REF;
@@ -97,13 +101,11 @@ Ref bits_and(Bits *g, Ref a, Ref b)
     return intern_node(g, (Node){NODE_AND, a, b});
 }
 
-Ref bits_xor(Bits *g, Ref a, Ref b)
+Ref bits_xor_nodes(Bits *g, Ref a, Ref b)
 {
     Ref flip = (a ^ b) & 1;
     a &= ~1u, b &= ~1u;
     if (a == b) return flip;
-    if (a == FALSE_REF) return b ^ flip;
-    if (b == FALSE_REF) return a ^ flip;
     return intern_node(g, a < b ? (Node){NODE_XOR, a, b} : (Node){NODE_XOR, b, a}) ^ flip;
 }
 

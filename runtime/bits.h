@@ -27,8 +27,15 @@ void bits_init(Bits *g);
 void bits_reset(Bits *g); /* forgets all nodes */
 void bits_free(Bits *g);
 Ref bits_leaf(Bits *g, uint32_t slot); /* a plane in memory */
-Ref bits_and(Bits *g, Ref a, Ref b);
-Ref bits_xor(Bits *g, Ref a, Ref b);
+Ref bits_and_nodes(Bits *g, Ref a, Ref b); /* neither is a constant */
+Ref bits_xor_nodes(Bits *g, Ref a, Ref b);
+static inline Ref bits_and(Bits *g, Ref a, Ref b)
+{
+    if (a <= TRUE_REF) return a == TRUE_REF ? b : FALSE_REF;
+    if (b <= TRUE_REF) return b == TRUE_REF ? a : FALSE_REF;
+    return bits_and_nodes(g, a, b);
+}
+static inline Ref bits_xor(Bits *g, Ref a, Ref b) { return a <= TRUE_REF || b <= TRUE_REF ? a ^ b : bits_xor_nodes(g, a, b); }
 static inline Ref bits_not(Ref a) { return a ^ 1; }
 static inline Ref bits_or(Bits *g, Ref a, Ref b) { return bits_not(bits_and(g, bits_not(a), bits_not(b))); }
 Ref bits_mux(Bits *g, Ref s, Ref one, Ref zero);

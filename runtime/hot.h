@@ -1,7 +1,8 @@
 /* hot.h: one machine of a long run as machine code for what it keeps doing.
  *
  *   adaptive.c     the back end: the sparse one first; when a run turns out long, the rest of this
- *   hot.c          choosing a path for each token, guards, a token
+ *   hot.c          a path for each token
+ *   hot_choose.c   which bits are guards
  *   hot_path.c     a chip's planes under constants: what is left to compute
  *   hot_code.c     ... as machine code
  *   hot_cells.c    ... and the state's cells that it reads and writes
@@ -18,7 +19,8 @@
 #define TAPEOUT_HOT_H
 #include "slice_priv.h"
 
-enum { HOT_TEMPS = 768, HOT_PLACES = 60000, HOT_MOST_WORDS = 64, HOT_NONE = 0xffff }; /* HOT_PLACES: of a frame, at most */
+enum { HOT_TEMPS = 256, HOT_PLACES = 60000, HOT_MOST_WORDS = 64, HOT_NONE = 0xffff }; /* HOT_PLACES: of a frame, at most;
+    what a token begins with comes after HOT_TEMPS, so that it is near too */
 
 /* ---- hot_code.c ---- */
 /* What a part of the code must leave in the frame. */
@@ -59,6 +61,12 @@ static inline void hot_spread(uint8_t *p, uint64_t v, uint32_t n) /* writes up t
         x = (x + 0x7f7f7f7f7f7f7f7full) >> 7 & 0x0101010101010101ull;
         memcpy(p + i, &x, 8);
     }
+}
+
+static inline uint64_t hot_mix(uint64_t hash, uint64_t v)
+{
+    hash = (hash ^ v) * 0x9e3779b97f4a7c15ull;
+    return hash ^ hash >> 29;
 }
 
 /* ---- hot_path.c: a chip ---- */
@@ -122,6 +130,7 @@ typedef struct {
     const uint64_t *out_guard, *out_value; /* [nout] */
 } HotGuards;
 HotPath *hot_path_make(HotChip *c, HotArena *a, const HotGuards *g);
+uint32_t hot_path_size(HotChip *c, const HotGuards *g); /* operations that are left */
 void hot_path_free(HotPath *p);
 
 /* ---- hot_cells.c ---- */
@@ -138,6 +147,17 @@ typedef struct {
 typedef enum { HOT_FINE, HOT_UNEXPECTED, HOT_TROUBLE } HotResult; /* a guard does not hold; cells cannot do this */
 HotResult hot_cells(const HotLayer *l, const HotAccess *x, HotMachine *m);
 void hot_undo(HotMachine *m);
+
+/* ---- hot_choose.c ---- */
+typedef struct {
+    uint64_t *key; /* [key / 8] a byte for each bit */
+    uint64_t *out; /* [nout] */
+} HotMask;
+typedef struct HotSamples HotSamples;
+HotSamples *hot_samples_new(HotChip *c); /* in the chip's memory */
+void hot_sample(HotSamples *s, const uint8_t *key, const uint64_t *out); /* what a token began with, what it read */
+/* Chooses guards from the samples. False: those in *mask stay, because others would not be clearly better; `anew`: there are none. */
+bool hot_choose(HotSamples *s, HotMask *mask, bool anew);
 
 /* ---- hot.c ---- */
 typedef struct Hot Hot;

@@ -344,24 +344,32 @@ static void leave(Coder *c)
     for (size_t i = 0; i < sizeof code; i++) byte(c, code[i]);
 }
 
-static bool make_part(Coder *c, HotArena *a, const HotGoal *goal, uint32_t first, uint32_t end, HotCode *out)
+/* The part's code, from the one before on; *at: where it begins, UINT32_MAX where there is nothing to do. */
+static void make_part(Coder *c, const HotGoal *goal, uint32_t first, uint32_t end, uint32_t *at)
 {
-    *out = NULL;
-    if (first == end) return true;
-    c->code.n = 0;
+    *at = UINT32_MAX;
+    if (first == end) return;
+    *at = c->code.n;
     enter(c);
     for (uint32_t i = first; i < end; i++)
         if (c->item.data[i].goal == NEVER) node_item(c, i);
         else goal_item(c, &c->item.data[i], &goal[c->item.data[i].goal]);
     leave(c);
-    const uint8_t *at = c->full ? NULL : keep_code(a, c->code.data, c->code.n);
-    if (at) memcpy(out, &at, sizeof at);
-    return at != NULL;
+}
+
+static bool keep_parts(Coder *c, HotArena *a, const uint32_t *at, uint32_t parts, HotCode *code)
+{
+    const uint8_t *kept = c->full ? NULL : keep_code(a, c->code.data, c->code.n);
+    for (uint32_t p = 0; kept && p < parts; p++) {
+        const uint8_t *part = at[p] == UINT32_MAX ? NULL : kept + at[p];
+        memcpy(&code[p], &part, sizeof part);
+    }
+    return kept != NULL;
 }
 
 bool hot_code_make(HotArena *a, const Bits *g, const HotGoal *goal, const uint32_t *end, uint32_t parts, uint32_t *top, HotCode *code)
 {
-    uint32_t n = g->node.n, *item_end = filled(parts, 0, sizeof *item_end);
+    uint32_t n = g->node.n, *item_end = filled(parts, 0, sizeof *item_end), *at = filled(parts, 0, sizeof *at);
     Coder c = {.g = g, .top = *top};
     c.next = filled(n, 0xff, sizeof *c.next);
     c.place = filled(n, 0xff, sizeof *c.place);
@@ -370,10 +378,11 @@ bool hot_code_make(HotArena *a, const Bits *g, const HotGoal *goal, const uint32
         if (g->node.data[i].op == NODE_LEAF) c.place[i] = (uint16_t)g->node.data[i].a;
     list_items(&c, goal, end, parts, item_end);
     find_uses(&c);
-    bool ok = true;
-    for (uint32_t p = 0; ok && p < parts; p++) ok = make_part(&c, a, goal, p ? item_end[p - 1] : 0, item_end[p], &code[p]);
+    for (uint32_t p = 0; p < parts; p++) make_part(&c, goal, p ? item_end[p - 1] : 0, item_end[p], &at[p]);
+    bool ok = keep_parts(&c, a, at, parts, code);
     *top = c.top;
     free(item_end);
+    free(at);
     free(c.next);
     free(c.place);
     free(c.where);

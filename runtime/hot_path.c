@@ -334,7 +334,7 @@ static void keep_key(Maker *mk)
     for (uint32_t k = 0; k < c->key; k++) at[k] = mk->guards && mk->guards->key_guard[k] ? mk->guards->key_value[k] & 1 : 0;
 }
 
-HotPath *hot_path_make(HotChip *c, HotArena *a, const HotGuards *guards)
+static Maker begin_path(HotChip *c, const HotGuards *guards)
 {
     Pool *pool = pool_new();
     HotPath *p = pool_alloc(pool, sizeof *p);
@@ -344,18 +344,44 @@ HotPath *hot_path_make(HotChip *c, HotArena *a, const HotGuards *guards)
     p->code = pool_array(pool, c->nlayers + 1, sizeof *p->code);
     mk.end = pool_array(pool, c->nlayers + 1, sizeof *mk.end);
     run_stages(&mk);
+    return mk;
+}
+
+static void end_path(Maker *mk)
+{
+    free(mk->goal.data);
+    free(mk->move.data);
+}
+
+HotPath *hot_path_make(HotChip *c, HotArena *a, const HotGuards *guards)
+{
+    Maker mk = begin_path(c, guards);
+    HotPath *p = mk.p;
     keep_key(&mk);
     uint32_t top = c->top;
     size_t before = hot_arena_bytes(a);
     bool ok = !mk.broken && hot_code_make(a, &c->g, mk.goal.data, mk.end, c->nlayers + 1, &top, p->code);
-    free(mk.goal.data);
-    free(mk.move.data);
+    end_path(&mk);
     for (uint32_t i = c->nlayers + 1; ok && i-- > 0;)
         if (p->code[i]) memcpy(&p->text, &p->code[i], sizeof p->text);
     p->bytes = hot_arena_bytes(a) - before;
     if (ok) return p;
-    pool_free(pool);
+    hot_path_free(p);
     return NULL;
+}
+
+uint32_t hot_path_size(HotChip *c, const HotGuards *guards)
+{
+    Maker mk = begin_path(c, guards);
+    NodeList stack = {0}, order = {0};
+    uint8_t *seen = pool_alloc(mk.p->pool, c->g.node.n);
+    for (uint32_t i = 0; i < mk.goal.n; i++) bits_order(&c->g, mk.goal.data[i].ref >> 1, seen, &stack, &order);
+    uint32_t n = order.n;
+    free(stack.data);
+    free(order.data);
+    end_path(&mk);
+    hot_path_free(mk.p);
+    return n;
 }
 
 void hot_path_free(HotPath *p)
