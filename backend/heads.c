@@ -29,7 +29,9 @@ typedef struct {
 
 typedef VEC(Block) Blocks;
 
-/* Lays the bits of the block's lanes out over heads; every write lane starts a head of its own unless all lanes share one enable. */
+/* Lays the bits of the block's lanes out over heads; every write lane starts a head of its own unless all lanes share one enable. A count has a
+ * head to itself: where it counts, beta takes 2^-44 of the row's other lanes too, which decode rounds away at once, but the chunked form may sum before
+ * a cell that it writes and clears again, and leave there (numerics.md, section 7). */
 static void layout(const Chip *c, Block *b)
 {
     const Port *q = c->plan->ports.data[b->port].port;
@@ -38,10 +40,11 @@ static void layout(const Chip *c, Block *b)
     bool own = q->lanes || q->lane_key;
     for (unsigned i = b->lane0 * q->lane; i < q->width && i < (b->lane0 + b->nlanes) * q->lane; i++) {
         bool counted = i >= q->cnt_lo && i < q->cnt_lo + q->cnt_bits;
-        if (used == cap || (own && i % q->lane == 0)) head++, used = 0;
         if (counted && i != q->cnt_lo) continue;
+        if (used == cap || counted || (own && i % q->lane == 0)) head++, used = 0;
         vec_push(&b->at, ((BitCell){head, (int32_t)used++}));
         vec_push(&b->bit, counted ? -1 : (int)i);
+        if (counted) used = cap;
     }
     b->heads = (uint32_t)head + 1;
 }
@@ -196,12 +199,12 @@ static double acc_value(const Chip *c)
 /* P sqrt(dv / pilots) and the gain divide out: a cell of HOT comes out as 1 */
 double read_gate(unsigned dv) { return ldexp(1, LOG2_PILOT) / (HOT * NORM_GAIN * sqrt((double)dv / pilot_lanes(dv))); }
 
-static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, unsigned lane)
+static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, int bit)
 {
     Chip *c = h->c;
     const PlanPort *p = &c->plan->ports.data[b->port];
     const Port *q = p->port;
-    unsigned low = clog2(c->dk);
+    unsigned low = clog2(c->dk), lane = bit >= 0 ? (unsigned)bit / q->lane : 0;
     bool any = q->en_any[0] != LIT0 || q->en_any[1] != LIT0;
     int w = any ? 2 : 1; /* every literal of the AND counts w, the pair that may sum to 2 counts 1 each */
     Lin l = lin_const(any ? 0 : 1);
@@ -216,7 +219,7 @@ static void emit_beta(Heads *h, const Block *b, uint32_t head, uint32_t group, u
     }
     l = decided(l);
     chip_form(c, h->b, head, l, HOT);
-    if (q->cnt_bits && lane == 0) chip_form(c, h->b, head, p->bump, acc_lift(c));
+    if (bit < 0) chip_form(c, h->b, head, p->bump, acc_lift(c));
 }
 
 static void emit_cell(Heads *h, const Block *b, uint32_t head, uint32_t group, uint32_t k)
@@ -265,8 +268,7 @@ static void emit_block(Heads *h, const Block *b)
                 chip_form(c, h->b, head, lin_const(-1), HOT);
                 continue;
             }
-            int bit = b->bit.data[k];
-            emit_beta(h, b, head, b->group0 + g, bit >= 0 ? (unsigned)bit / q->lane : 0);
+            emit_beta(h, b, head, b->group0 + g, b->bit.data[k]);
             for (unsigned i = 0; i < np; i++) {
                 uint64_t row = v_row(h, head, c->dv - 1 - i);
                 chip_form(c, h->qkv, row, lin_const(1), ldexp(1, LOG2_PILOT));

@@ -163,22 +163,6 @@ static bool count_lane(Rows *r, uint32_t i, uint32_t index, const Form *rest, do
     return true;
 }
 
-/* Adds silu of nothing to a lane that does not count: its value must be 0 on those tokens. */
-static bool still_lane(Rows *r, uint32_t index, const Form *f)
-{
-    Prover *p = r->p;
-    Bound bump = {p->chan[r->bump_ch], 1, 1};
-    double most = f->k;
-    for (uint32_t i = 0; i < f->n; i++) {
-        int32_t x;
-        Var v = p->chan[f->t[i].ch];
-        if (solver_fixed(p->s, bump, v, &x)) most += f->t[i].c * x;
-        else most += fmax(f->t[i].c * solver_var(p->s, v)->lo, f->t[i].c * solver_var(p->s, v)->hi);
-    }
-    if (most > 0) return not_shown(p, "layer %d: value row %u may be positive while its head counts", p->layer, index);
-    return true;
-}
-
 static bool value_lane(Rows *r, uint32_t i)
 {
     Prover *p = r->p;
@@ -205,7 +189,6 @@ static bool value_lane(Rows *r, uint32_t i)
     *x = (Lane){.value = value};
     if (s == NO_VAR && c->tap == 0) x->pilot = true;
     else x->bit = true;
-    if (r->counts && x->bit) return c->tap == 0 ? still_lane(r, index, c->f) : not_shown(p, "layer %d: value row %u: an old value in a head that counts", p->layer, index);
     return true;
 }
 
@@ -272,7 +255,8 @@ static bool additions(Rows *r)
         for (uint32_t i = 0; i < p->g->dv; i++) {
             const Lane *x = &r->lane[i];
             float beta = r->beta[b], one = (float)x->value;
-            if (x->pilot || x->bit) ok &= add_small(one, x->pilot ? one : 0, beta) == one && add_small(0, 0, beta) == 0;
+            if (x->bit) return refuse(p, "layer %d: value head %u lane %u: a cell beside a count, of which the chunked form may leave a part", p->layer, r->head, i);
+            if (x->pilot) ok &= add_small(one, one, beta) == one;
             for (int32_t n = 0; x->count && n < x->max; n++) ok &= add_small((float)(n * x->value), x->add, beta) == (float)((n + 1) * x->value);
         }
         if (b == 0 && !ok) return refuse(p, "layer %d: value head %u: adding to a count is not exact", p->layer, r->head);

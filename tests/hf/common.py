@@ -116,19 +116,6 @@ def new_cache(model):
     return DynamicCache(config=model.config)
 
 
-def side_by_side(model, caches):
-    """One cache whose rows are these caches of one row each. The attention layer of a chip does nothing: its keys and values are one of zeros."""
-    out = new_cache(model)
-    for i, layer in enumerate(caches[0].layers):
-        if getattr(layer, "recurrent_states", None) is None:
-            nothing = layer.keys.new_zeros(len(caches), layer.keys.shape[1], 1, layer.keys.shape[3])
-            out.update(nothing, nothing, i)
-        else:
-            out.update_conv_state(torch.cat([c.layers[i].conv_states[0] for c in caches]), i)
-            out.update_recurrent_state(torch.cat([c.layers[i].recurrent_states[0] for c in caches]), i)
-    return out
-
-
 def recurrent(cache):
     """Layer number -> recurrent state [batch, value heads, dk, dv] of every linear layer that has one."""
     return {i: l.recurrent_states[0] for i, l in enumerate(cache.layers) if getattr(l, "recurrent_states", None) and l.recurrent_states[0] is not None}

@@ -1,12 +1,11 @@
 """Parity with the stock package: every token and the recurrent state, in every way that a prompt can be fed.
 
-usage: parity.py [--tokens N] [--jobs N] [NAME...]    names of MACHINES, readme, graft, gguf or fla; default all; N tokens of each run (TOKENS or 2000)
+usage: parity.py [--tokens N] [--jobs N] [NAME...]    names of MACHINES, readme, graft, gguf, fla or delta-rule; default all; N tokens of each run (TOKENS or 2000)
 
 A name is a process of its own; `jobs` of them (default 2) run at once, on one thread each.
 """
 import argparse
 import concurrent.futures
-import copy
 import os
 import re
 import shutil
@@ -19,7 +18,7 @@ from transformers import AutoTokenizer
 
 import graft
 import tapeout_state
-from common import TAPEOUT, Chip, Clock, HERE, ROOT, feed, load, new_cache, path, recurrent, run, same_states, side_by_side
+from common import TAPEOUT, Chip, Clock, HERE, ROOT, feed, load, new_cache, path, recurrent, run, same_states
 
 CPU = ("cpu-spec/rv32i.ckt", "-D", "RAM=4KiB", "--vocab", "16384")
 # name: source and build options, firmware, dtype of the run's chip, families
@@ -73,43 +72,13 @@ def in_pieces(model, all_tokens, size):
 UNEVEN = (1, 2, 63, 64, 65, 7, 190, 3)
 
 
-def relay(name, model, prompt, ours, rows=32):
-    """All of a run by cached decode, in a fraction of the time of one row: row i begins with the state that everything before its part leaves when it is fed in
-    pieces, and must end with the very state that row i + 1 began with. So each token follows from the one before it, as in one row that says them all.
-    Returns the cache after all tokens but the last."""
-    length = (len(ours) - 1) // rows
-    at, begin, said, cache = range(0, rows * length, length), [], [], new_cache(model)
-    with Clock(f"{len(ours)} tokens of cached decode, {rows} parts at once"):
-        feed(model, cache, prompt)
-        for k in at:
-            begin.append(copy.deepcopy(cache))
-            feed(model, cache, ours[k : k + length])
-        together = side_by_side(model, begin)
-        for i in range(length):
-            said.append(feed(model, together, [[ours[k + i]] for k in at])[:, 0].tolist())
-        ends, rest = begin[1:] + [cache], [ours[rows * length]]
-        same = all(torch.equal(state[i], recurrent(end)[k][0]) for k, state in recurrent(together).items() for i, end in enumerate(ends))
-        while len(rest) < len(ours) - rows * length:
-            rest.append(feed(model, cache, rest[-1:])[0, -1].item())
-    parts = [[step[i] for step in said] == ours[k + 1 : k + 1 + length] for i, k in enumerate(at)]
-    check(name, f"{len(ours)} tokens of cached decode in {rows} parts are ours", all(parts) and rest == ours[rows * length :], f"(parts {parts})" if not all(parts) else "")
-    check(name, "each part ends with the state that the next began with, bit for bit", same)
-    return cache
-
-
-def decode(name, model, prompt, ours, ways, alone=0):
-    """Cached decode against our run (`alone`: so many tokens in one row, all of them in a relay), the state against the same tokens in one piece and in
-    uneven pieces."""
-    row = ours[:alone] if alone else ours
-    with Clock(f"{len(row)} tokens of cached decode"):
-        theirs, cache = stepwise(model, prompt, len(row))
-    check(name, f"{len(row)} tokens of cached decode are ours", theirs == row, f"(first difference {first_difference(theirs, row)})" if theirs != row else "")
-    if len(row) < len(ours):
-        cache = relay(name, model, prompt, ours)
+def decode(name, model, prompt, ours):
+    """Cached decode against our run, the state against the same tokens in one piece and in uneven pieces."""
+    with Clock(f"{len(ours)} tokens of cached decode"):
+        theirs, cache = stepwise(model, prompt, len(ours))
+    check(name, f"{len(ours)} tokens of cached decode are ours", theirs == ours, f"(first difference {first_difference(theirs, ours)})" if theirs != ours else "")
     fed = prompt + ours[:-1]
     for what, size in (("in one piece", lambda i: len(fed)), ("in uneven pieces", lambda i: UNEVEN[i % len(UNEVEN)])):
-        if what not in ways:
-            continue
         with Clock(f"{len(fed)} tokens {what}"):
             said, other = in_pieces(model, fed, size)
         said = said[len(prompt) - 1 :]
@@ -201,8 +170,7 @@ def one(name, count):
     tokenizer(name, folder, chip, prompt)
     model = load(folder)
     check(name, "loads without a missing, unexpected or converted tensor", model.dtype == chip.dtype)
-    slow = name == "cpu-bf16"  # the package's convolution: README.md
-    cache = decode(name, model, prompt, ours, ("in one piece",) if slow else ("in one piece", "in uneven pieces"), alone=200 if slow else 0)
+    cache = decode(name, model, prompt, ours)
     moves(name, chip, model, prompt, ours, cache, elf)
     return chip, model, prompt, ours, elf, cache
 
@@ -274,7 +242,7 @@ def machine(name, count):
     if name.startswith("cpu"):
         hello = firmware("hello", name)
         runs = [(prompt, ours), (chip.prompt(hello), chip.trace(hello)[0])]
-        batch(name, model, runs, min(count, 300 if name == "cpu" else 60))
+        batch(name, model, runs, min(count, 300))
         batch_in_pieces(name, model, runs, cache)
     if name in ("mix", "cpu"):
         families(chip, prompt, ours, count, decoded=200 if name == "mix" else 64)
@@ -295,6 +263,10 @@ def alone(name, count):
         import fla_gdn
 
         fla_gdn.main(check)
+    elif name == "delta-rule":
+        import delta_rule
+
+        delta_rule.main(check, min(count, 300))
     elif name in MACHINES:
         machine(name, count)
     else:
@@ -331,7 +303,7 @@ def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     if args.alone:
         sys.exit(alone(args.names[0], args.tokens))
-    names = args.names or ["cpu-bf16", "cpu", "mix-bf16", "mix-0.8b", "gguf", "graft", "fla", "readme", "mix", "mix-kda", "subleq"]  # the longest first
+    names = args.names or ["cpu-bf16", "cpu", "mix-bf16", "mix-0.8b", "gguf", "graft", "fla", "readme", "mix", "mix-kda", "delta-rule", "subleq"]  # the longest first
     began = time.time()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         counts = list(pool.map(lambda name: apart(name, args.tokens), names))
