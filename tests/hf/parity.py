@@ -46,8 +46,9 @@ def firmware(name, user):
     return path(f"firmware-{user}/{name}.elf")
 
 
-def first_difference(a, b):
-    return next((i for i, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
+def check_tokens(name, what, theirs, ours):
+    first = next((i for i, (x, y) in enumerate(zip(theirs, ours)) if x != y), min(len(theirs), len(ours)))
+    check(name, what, theirs == ours, "" if theirs == ours else f"(first difference {first})")
 
 
 def stepwise(model, prompt, count):
@@ -76,13 +77,13 @@ def decode(name, model, prompt, ours):
     """Cached decode against our run, the state against the same tokens in one piece and in uneven pieces."""
     with Clock(f"{len(ours)} tokens of cached decode"):
         theirs, cache = stepwise(model, prompt, len(ours))
-    check(name, f"{len(ours)} tokens of cached decode are ours", theirs == ours, f"(first difference {first_difference(theirs, ours)})" if theirs != ours else "")
+    check_tokens(name, f"{len(ours)} tokens of cached decode are ours", theirs, ours)
     fed = prompt + ours[:-1]
     for what, size in (("in one piece", lambda i: len(fed)), ("in uneven pieces", lambda i: UNEVEN[i % len(UNEVEN)])):
         with Clock(f"{len(fed)} tokens {what}"):
             said, other = in_pieces(model, fed, size)
         said = said[len(prompt) - 1 :]
-        check(name, f"fed {what}: the same tokens", said == ours, f"(first difference {first_difference(said, ours)})" if said != ours else "")
+        check_tokens(name, f"fed {what}: the same tokens", said, ours)
         check(name, f"fed {what}: the same recurrent state", same_states(recurrent(cache), recurrent(other)))
     return cache
 
@@ -124,7 +125,7 @@ def batch(name, model, runs, count):
         out = model.generate(ids, attention_mask=mask, max_new_tokens=count)[:, ids.shape[1] :].tolist()
     for i, (_, ours) in enumerate(runs):
         n = min(count, len(ours))
-        check(name, f"batch of {len(runs)}, row {i}: {n} tokens are ours", out[i][:n] == ours[:n], f"(first difference {first_difference(out[i], ours[:n])})")
+        check_tokens(name, f"batch of {len(runs)}, row {i}: {n} tokens are ours", out[i][:n], ours[:n])
 
 
 def batch_in_pieces(name, model, runs, cache_of_first):
@@ -223,7 +224,7 @@ def gguf(count):
         fed = prompt + ours[:-1]
         for size in (512, 70, 1):
             said = engine.in_pieces(fed, size)[len(prompt) - 1 :]
-            check("gguf", f"{what}, in pieces of {size}: {len(ours)} tokens are ours", said == ours, f"(first difference {first_difference(said, ours)})" if said != ours else "")
+            check_tokens("gguf", f"{what}, in pieces of {size}: {len(ours)} tokens are ours", said, ours)
         text = engine.text(ours[:20])
         check("gguf", f"{what}: the tokenizer reads what it writes", engine.vocab.tokenize(text, False, True) == ours[:20], text[:60])
     elf = firmware("hello", "gguf")
