@@ -155,6 +155,7 @@ typedef struct {
     const char *name, *message;
     Role role;
     unsigned width;      /* payload bits */
+    uint64_t code;       /* of a fault */
     uint32_t base;       /* first token id */
     bool last;           /* the step ends with this token: its fed-back writes take effect */
     bool begin;          /* the pass that reads this token begins a step (last tokens, start, input) */

@@ -95,6 +95,7 @@ static json_t *kinds(const Chip *c)
         json_t *o = json_pack("{s:s, s:I, s:i, s:s, s:b, s:b}", "name", x->name, "base", (json_int_t)x->base, "width", (int)x->width, "role",
                               role_name[x->role], "last", x->last, "retire", x->retire);
         if (x->message) json_object_set_new(o, "message", json_string(x->message));
+        if (x->role == ROLE_FAULT) json_object_set_new(o, "code", json_integer((json_int_t)x->code));
         json_array_append_new(a, o);
     }
     return a;

@@ -40,9 +40,8 @@ static void on_exit_event(Host *h, const Emit *m, uint64_t payload)
 
 static void on_fault(Host *h, const Emit *m, uint64_t payload)
 {
-    (void)payload;
     fflush(stdout);
-    fprintf(stderr, "fault: %s (step %" PRIu64 ")\n", m->message ? m->message : m->name, h->steps + 1);
+    fprintf(stderr, "%s: fault: %s (code %" PRIu64 ") after %" PRIu64 " steps\n", h->c->name, m->message ? m->message : m->name, payload, h->steps);
     h->ended = true;
     h->status = 1;
 }

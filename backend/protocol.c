@@ -236,6 +236,7 @@ static Kind emit_kind(const Protocol *p, int fi)
     const Emit *e = &p->m->c->emits.data[f->index];
     Kind k = {.name = f->name, .message = e->message, .role = emit_role[e->role], .width = f->width, .field = fi, .form = -1};
     k.last = k.retire = true;
+    if (e->role == EMIT_FAULT) ir_is_const(p->m->c, e->payload, &k.code);
     return k;
 }
 

@@ -5,6 +5,7 @@
 %include {
 #include "dsl.h"
 #include "grammar.h"
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -389,6 +390,12 @@ static void add_expected(char *out, size_t size, const char *text, unsigned *n)
     ++*n;
 }
 
+static bool is_key_word(int token)
+{
+    const char *text = token_info[token].text;
+    return text && text[0] == '\'' && isalpha((unsigned char)text[1]);
+}
+
 /* "found .. expected ..": whole families of tokens are called by the family's name. */
 static void syntax_error(yyParser *yyp, int found, Token t)
 {
@@ -419,15 +426,18 @@ static void syntax_error(yyParser *yyp, int found, Token t)
         add_expected(text, sizeof text, token_info[i].text, &n);
     }
     if (!found) error_at(t.span, "found the end of the file, expected %s", n ? text : "more");
-    else if (n) error_at(t.span, "found '%.*s', expected %s", t.n > 40 ? 40 : (int)t.n, t.s, text);
+    else if (n) error_at(t.span, "found %s'%.*s', expected %s", ok[ID] && is_key_word(found) ? "the key word " : "", t.n > 40 ? 40 : (int)t.n, t.s, text);
     else error_at(t.span, "found '%.*s', which cannot stand here", t.n > 40 ? 40 : (int)t.n, t.s);
 }
 
-/* Brackets that are open on the parser's stack. */
+/* Brackets that are open on the parser's stack, where some stand that are closed already: `fn f(..) {`. */
 static unsigned open_brackets(const yyParser *yyp)
 {
     unsigned n = 0;
-    for (const yyStackEntry *e = yyp->yystack; e <= yyp->yytos; e++) n += e->major == LBRACE || e->major == LPAREN || e->major == LBRACKET;
+    for (const yyStackEntry *e = yyp->yystack; e <= yyp->yytos; e++) {
+        n += e->major == LBRACE || e->major == LPAREN || e->major == LBRACKET;
+        n -= e->major == RBRACE || e->major == RPAREN || e->major == RBRACKET;
+    }
     return n;
 }
 

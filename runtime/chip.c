@@ -206,6 +206,7 @@ static void read_kind(Reader *r, ChipKind *k, const json_t *o, uint32_t base)
     k->last = get_bool(r, o, k->name, "last", false);
     k->retire = get_bool(r, o, k->name, "retire", false);
     if (json_object_get(o, "message")) k->message = get_string(r, o, k->name, "message");
+    if (json_object_get(o, "code")) k->code = (uint32_t)get_int(r, o, k->name, "code", 0, UINT32_MAX);
     if (k->base != base) reader_fail(r, "kind \"%s\" begins at %u, not where the one before it ends (%u)", k->name, k->base, base);
 }
 

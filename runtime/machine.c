@@ -329,7 +329,7 @@ static int report(const Run *r, const StopInfo *s)
     switch (s->why) {
     case STOP_EXIT: return exit_status(s->payload);
     case STOP_FAULT:
-        fprintf(stderr, "%s: fault: %s (code %" PRIu64 ") after %" PRIu64 " steps\n", name, s->kind->message ? s->kind->message : s->kind->name, s->payload, n);
+        fprintf(stderr, "%s: fault: %s (code %u) after %" PRIu64 " steps\n", name, s->kind->message ? s->kind->message : s->kind->name, s->kind->code, n);
         return 1;
     case STOP_STEPS: fprintf(stderr, "%s: stopped after %" PRIu64 " steps, as asked\n", name, n); return 1;
     case STOP_BROKEN: fprintf(stderr, "%s: after %" PRIu64 " steps: %s\n", r->m->path, n, s->message); return 1;

@@ -107,6 +107,7 @@ typedef struct {
     ChipRole role;
     bool last, retire;
     const char *message; /* faults, else NULL */
+    uint32_t code;       /* faults, else 0 */
 } ChipKind;
 /* What the host's answer says: a byte, or the end of the input (EOF). */
 static inline uint32_t input_value(int byte) { return byte == EOF ? 0 : 0x100u | (uint32_t)byte; }
@@ -393,7 +394,7 @@ void machine_close(Machine *mc);
 typedef enum { STOP_EXIT, STOP_FAULT, STOP_STEPS, STOP_CHECK, STOP_BROKEN } Stop;
 typedef struct {
     Stop why;
-    uint64_t payload;    /* exit status or fault code */
+    uint64_t payload;    /* exit status */
     const ChipKind *kind;    /* exit and fault */
     char message[160];   /* STOP_BROKEN */
 } StopInfo;

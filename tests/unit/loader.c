@@ -109,6 +109,7 @@ static const struct {
     {Q "base" Q ":16", Q "base" Q ":17", "not where the one before it ends"},
     {Q "width" Q ":4", Q "width" Q ":25", "\"width\" is 25"},
     {Q "role" Q ":" Q "exit", Q "role" Q ":" Q "quit", "\"role\" is \"quit\""},
+    {Q "last" Q ":true", Q "last" Q ":true," Q "code" Q ":-1", "\"code\" is -1"},
     {Q "last" Q ":true", Q "last" Q ":1", "neither true nor false"},
     {Q "start" Q ":0", Q "start" Q ":20", "\"start\" is 20"},
     /* state map */
