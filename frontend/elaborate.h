@@ -217,6 +217,7 @@ Ref register_next(Elab *e, Info *s);
 void slot_assign(Elab *e, Slot *s, Ref value, Span at);
 Ref slot_next(Elab *e, const Slot *s);
 Ref effect_cond(Elab *e, const Effect *x);
+bool gives_way(Elab *e, Effect *old);
 
 /* ---- elaborate_rows.c: files and memories ---- */
 Val rows_read(Elab *e, Info *s, unsigned view, const Node *index, Span at);

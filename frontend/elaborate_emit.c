@@ -46,7 +46,7 @@ void emit_device(Elab *e, const Node *device, Ref payload, Span at)
     Sink *s = sink_of(e, device->kind == N_OUTPUT ? EMIT_OUTPUT : EMIT_EXIT, device, NULL, 0, device->name_span);
     if (!add_work(e, s->effects.n / 4, at)) return;
     for (uint32_t i = 0; i < s->effects.n; i++) {
-        if (path_exclusive(e, s->effects.data[i].path, e->path)) continue;
+        if (path_exclusive(e, s->effects.data[i].path, e->path) || gives_way(e, &s->effects.data[i])) continue;
         unsigned before = error_count();
         fail(e, at, "'%s' may be written twice in one step", device->name);
         if (error_count() > before) note_at(s->effects.data[i].span, "the other place");

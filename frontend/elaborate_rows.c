@@ -197,8 +197,8 @@ static void add_write(Elab *e, Info *s, const Effect *new)
 {
     if (!add_work(e, s->slot.effects.n / 4, new->span)) return;
     for (uint32_t i = 0; i < s->slot.effects.n; i++) {
-        const Effect *old = &s->slot.effects.data[i];
-        if (path_exclusive(e, old->path, new->path)) continue;
+        Effect *old = &s->slot.effects.data[i];
+        if (path_exclusive(e, old->path, new->path) || gives_way(e, old)) continue;
         unsigned before = error_count();
         fail(e, new->span, "two writes to '%s' may happen in one step", s->decl->name);
         if (error_count() > before) note_at(old->span, "the other write");

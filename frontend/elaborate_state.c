@@ -272,6 +272,14 @@ static void override(Elab *e, Effect *x)
     x->minus[x->nminus++] = e->path;
 }
 
+/* What the fault handler does, now, takes the place of an effect of the step. */
+bool gives_way(Elab *e, Effect *old)
+{
+    if (!e->handling || !path_within(e->path, e->handling) || path_within(old->path, e->handling)) return false;
+    override(e, old);
+    return true;
+}
+
 /* The last assignment in program order wins: earlier ones lose the condition under which this one is made. */
 void slot_assign(Elab *e, Slot *s, Ref value, Span at)
 {
