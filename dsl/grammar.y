@@ -406,6 +406,7 @@ static void syntax_error(yyParser *yyp, int found, Token t)
     }
     Parser *p = yyp->p;
     p->failed = true;
+    if (p->refused == t.s) return; /* what looked like a new beginning is none */
     p->unclosed = found && token_info[found].class == DECLARATION && ok[RBRACE];
     bool statement = ok[RETURN], value = ok[INT] && ok[LPAREN], declaration = ok[REG];
     char text[300] = "";
