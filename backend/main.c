@@ -223,7 +223,7 @@ Design *load_design(const Args *a, bool machine)
 {
     Design *d = design_load(a->input[0], a->defines.data, a->defines.n);
     if (!d || !machine || d->circuit->states.n || d->circuit->emits.n) return d;
-    input_error("%s: there is no machine in it", a->input[0]);
+    input_error(d->machine ? "%s: the machine does nothing" : "%s: there is no machine in it", a->input[0]);
     return NULL;
 }
 

@@ -222,6 +222,8 @@ stmt(X) ::= EXECUTE(K) expr(V) ELSE block(B). { X = node(N_EXECUTE, SPAN(K.span,
 stmt(X) ::= FAULT(K) expr(V) STRING(S) SEMI. { X = node_string(N_FAULT, S); X->span = SPAN(K.span, S.span); X->a = V; }
 stmt(X) ::= FAULT(K) expr(V) STRING(S) COMMA expr(B) SEMI.
     { X = node_string(N_FAULT, S); X->span = SPAN(K.span, S.span); X->a = V; X->b = B; }
+stmt(X) ::= FAULT(K) STRING(S) SEMI.
+    { error_at(S.span, "found the message, expected the fault's code before it"); X = node(N_FAULT, K.span, NULL, NULL, NULL); }
 stmt(X) ::= FAULT(K) SEMI. { X = node(N_FAULT, K.span, NULL, NULL, NULL); }
 stmt(X) ::= TAKE(K) ID(N) SEMI. { X = node_named(N_TAKE, N, SPAN(K.span, N.span), NULL, NULL, NULL); }
 stmt(X) ::= ITERATE(K) ID(N) IN expr(A) DOTDOT expr(B) CARRY carries(L) until_opt(U) block(S) then_opt(T).

@@ -92,6 +92,7 @@ static Elab *elab_new(Program *p, const Define *defines, unsigned ndefines)
     Elab *e = xalloc(sizeof *e);
     e->p = p;
     e->d = xalloc(sizeof *e->d);
+    e->d->machine = p->machine != NULL;
     e->c = e->d->circuit = circuit_new(p->machine ? p->machine->name : "library");
     e->defines = defines;
     e->ndefines = ndefines;

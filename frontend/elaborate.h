@@ -14,6 +14,7 @@ enum {
     MAX_ROWS = 1 << 26,
     MAX_MINUS = 16,      /* of Effect.minus, before they are taken into its condition */
     MAX_ARMS = 1024,     /* effects collected for one register, memory or device */
+    INPUT_BITS = 9,      /* of an input: a byte, and whether there is one */
     FAULT_VALUE = 32     /* bits of a fault's value and code, as its handler sees them */
 };
 

@@ -121,10 +121,24 @@ static bool set_alignment(Elab *e, Info *s)
     return true;
 }
 
+/* The host has one stream of bytes. */
+static void check_input(Elab *e, const Info *s)
+{
+    const Node *n = s->decl;
+    if (s->elem > INPUT_BITS) fail(e, n->a->span, "found an input of u%u, expected u%d: a byte, and above it whether there is one", s->elem, INPUT_BITS);
+    for (uint32_t i = 0; i < e->c->states.n; i++) {
+        if (e->c->states.data[i].kind != ST_HOST) continue;
+        fail(e, n->name_span, "found a second input, expected one");
+        note_at(e->c->states.data[i].span, "the first");
+        return;
+    }
+}
+
 static void declare_register(Elab *e, Info *s)
 {
     Node *n = s->decl;
     if (!set_alignment(e, s)) return;
+    if (n->kind == N_INPUT) check_input(e, s);
     State st = { .name = n->name,
                  .kind = n->kind == N_INPUT ? ST_HOST : ST_REG,
                  .width = s->elem - s->shift,

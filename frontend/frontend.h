@@ -66,6 +66,7 @@ typedef struct {
 /* ---- elaborate.c ---- */
 typedef struct {
     Circuit *circuit; /* not optimised */
+    bool machine;     /* the file has one */
     VEC(TestCase) tests;
     VEC(Instr) instrs;
 } Design;
