@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_SIZE = 1 << 20, MAX_LAYERS = 4096, MAX_VOCAB = 1 << 28, MAX_PRODUCT = 1 << 30, FULL_INTERVAL = 4 /* where the config says nothing */ };
+enum { MAX_SIZE = 1 << 24, MAX_LAYERS = 4096, MAX_VOCAB = 1 << 28, FULL_INTERVAL = 4 /* where the config says nothing */ };
 static const char model[] = "the model"; /* what messages call config.json's object */
 
 /* ---- config.json ---- */
@@ -18,27 +18,6 @@ static json_t *load_json(const char *path, char **err)
     else fail(err, "%s: %s", path, je.text);
     json_decref(o);
     return NULL;
-}
-
-static uint32_t get_size(Reader *r, const json_t *c, const char *key) { return (uint32_t)get_int(r, c, model, key, 1, MAX_SIZE); }
-
-/* Products of dimensions stay below 2^31, so that 32-bit arithmetic on them is safe everywhere. */
-static void read_heads(Reader *r, const json_t *c, Geometry *g)
-{
-    g->heads = get_size(r, c, "num_attention_heads");
-    g->kv_heads = get_size(r, c, "num_key_value_heads");
-    g->head_dim = get_size(r, c, "head_dim");
-    g->nk = get_size(r, c, "linear_num_key_heads");
-    g->nv = get_size(r, c, "linear_num_value_heads");
-    g->dk = get_size(r, c, "linear_key_head_dim");
-    g->dv = get_size(r, c, "linear_value_head_dim");
-    g->taps = (uint32_t)get_int(r, c, model, "linear_conv_kernel_dim", 1, 16);
-    uint64_t conv = 2ull * g->nk * g->dk + (uint64_t)g->nv * g->dv;
-    if (conv > MAX_PRODUCT || 2ull * g->heads * g->head_dim > MAX_PRODUCT || 2ull * g->kv_heads * g->head_dim > MAX_PRODUCT || (uint64_t)g->nv * g->dk > MAX_PRODUCT)
-        reader_fail(r, "its heads are too large");
-    if (g->nv % g->nk) reader_fail(r, "%u value heads do not share %u key heads evenly", g->nv, g->nk);
-    if (g->heads % g->kv_heads) reader_fail(r, "%u heads do not share %u heads of keys and values evenly", g->heads, g->kv_heads);
-    g->conv_dim = (uint32_t)conv;
 }
 
 /* Old files have its numbers beside it, and OLMo-Hybrid's say that nothing turns. */
@@ -112,14 +91,10 @@ static void read_config(Reader *r, Checkpoint *k)
     const json_t *c = k->config;
     Geometry *g = &k->geo;
     k->family = find_type(r, json_string_value(json_object_get(c, "model_type")));
-    g->hidden = get_size(r, c, "hidden_size");
-    g->intermediate = get_size(r, c, k->family->intermediate);
-    g->vocab = (uint32_t)get_int(r, c, model, "vocab_size", 1, MAX_VOCAB);
-    g->eps = (float)get_number(r, c, model, "rms_norm_eps");
-    if (!(g->eps > 0) || !isfinite(g->eps)) reader_fail(r, "rms_norm_eps is not positive");
+    read_sizes(r, g, c, model);
+    g->intermediate = (uint32_t)get_int(r, c, model, k->family->intermediate, 1, MAX_SIZE);
     k->tied = get_bool(r, c, model, "tie_word_embeddings", false);
     refuse_extras(r, c);
-    read_heads(r, c, g);
     read_rope(r, c, g);
     read_layers(r, k);
     read_dtype(r, k);

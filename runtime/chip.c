@@ -8,37 +8,45 @@
 const char *const chip_role_name[CHIP_COUNT] = {"trace", "output", "exit", "fault", "take", "input", "start", "load"};
 enum { MAX_DIM = 1 << 24, MAX_WIDTH = 24, MAX_LAYERS = 1024 };
 
-static uint32_t get_dim(Reader *r, const json_t *o, const char *key)
+static uint32_t get_dim(Reader *r, const json_t *o, const char *where, const char *key) { return (uint32_t)get_int(r, o, where, key, 1, MAX_DIM); }
+
+/* Products of dimensions stay far below 2^31, so that 32-bit arithmetic on them is safe everywhere. */
+static void check_heads(Reader *r, Geometry *g, const char *where)
 {
-    return (uint32_t)get_int(r, o, "geometry", key, 1, MAX_DIM);
+    uint64_t conv = 2ull * g->nk * g->dk + (uint64_t)g->nv * g->dv, most = 1u << 30;
+    if (conv > most || 2ull * g->heads * g->head_dim > most) reader_fail(r, "%s: too large", where);
+    if (g->nv % g->nk) reader_fail(r, "%s: %u value heads are no multiple of %u key heads", where, g->nv, g->nk);
+    if (g->heads % g->kv_heads) reader_fail(r, "%s: %u heads are no multiple of %u kv heads", where, g->heads, g->kv_heads);
+    g->conv_dim = (uint32_t)conv;
+}
+
+void read_sizes(Reader *r, Geometry *g, const json_t *o, const char *where)
+{
+    g->hidden = get_dim(r, o, where, "hidden_size");
+    g->heads = get_dim(r, o, where, "num_attention_heads");
+    g->kv_heads = get_dim(r, o, where, "num_key_value_heads");
+    g->head_dim = get_dim(r, o, where, "head_dim");
+    g->nk = get_dim(r, o, where, "linear_num_key_heads");
+    g->nv = get_dim(r, o, where, "linear_num_value_heads");
+    g->dk = get_dim(r, o, where, "linear_key_head_dim");
+    g->dv = get_dim(r, o, where, "linear_value_head_dim");
+    g->taps = (uint32_t)get_int(r, o, where, "linear_conv_kernel_dim", 1, 16);
+    g->vocab = (uint32_t)get_int(r, o, where, "vocab_size", 1, 1 << 28);
+    g->eps = (float)get_number(r, o, where, "rms_norm_eps");
+    if (!(g->eps > 0) || !isfinite(g->eps)) reader_fail(r, "%s: rms_norm_eps is not positive", where);
+    check_heads(r, g, where);
 }
 
 static void read_geometry(Reader *r, Geometry *g, const json_t *o)
 {
-    g->hidden = get_dim(r, o, "hidden_size");
-    g->intermediate = get_dim(r, o, "intermediate_size");
-    g->layers = (uint32_t)get_int(r, o, "geometry", "num_hidden_layers", 1, MAX_LAYERS);
-    g->heads = get_dim(r, o, "num_attention_heads");
-    g->kv_heads = get_dim(r, o, "num_key_value_heads");
-    g->head_dim = get_dim(r, o, "head_dim");
-    g->nk = get_dim(r, o, "linear_num_key_heads");
-    g->nv = get_dim(r, o, "linear_num_value_heads");
-    g->dk = get_dim(r, o, "linear_key_head_dim");
-    g->dv = get_dim(r, o, "linear_value_head_dim");
-    g->taps = (uint32_t)get_int(r, o, "geometry", "linear_conv_kernel_dim", 1, 16);
-    g->vocab = (uint32_t)get_int(r, o, "geometry", "vocab_size", 1, 1 << 28);
-    g->eps = (float)get_number(r, o, "geometry", "rms_norm_eps");
-    g->rope_theta = get_number(r, o, "geometry", "rope_theta");
-    g->rotary_factor = get_number(r, o, "geometry", "partial_rotary_factor");
-    /* products of dimensions stay far below 2^31, so that 32-bit arithmetic on them is safe everywhere */
-    uint64_t conv = 2ull * g->nk * g->dk + (uint64_t)g->nv * g->dv;
-    if (conv > 1u << 30 || 2ull * g->heads * g->head_dim > 1u << 30) reader_fail(r, "geometry: too large");
-    if (g->nv % g->nk) reader_fail(r, "geometry: %u value heads are no multiple of %u key heads", g->nv, g->nk);
-    if (g->heads % g->kv_heads) reader_fail(r, "geometry: %u heads are no multiple of %u kv heads", g->heads, g->kv_heads);
-    if (!(g->eps > 0) || !isfinite(g->eps)) reader_fail(r, "geometry: rms_norm_eps is not positive");
+    static const char where[] = "geometry";
+    read_sizes(r, g, o, where);
+    g->intermediate = get_dim(r, o, where, "intermediate_size");
+    g->layers = (uint32_t)get_int(r, o, where, "num_hidden_layers", 1, MAX_LAYERS);
+    g->rope_theta = get_number(r, o, where, "rope_theta");
+    g->rotary_factor = get_number(r, o, where, "partial_rotary_factor");
     if (!(g->rope_theta >= 1) || !isfinite(g->rope_theta)) reader_fail(r, "geometry: rope_theta is below 1");
     if (!(g->rotary_factor >= 0 && g->rotary_factor <= 1)) reader_fail(r, "geometry: partial_rotary_factor is not in 0..1");
-    g->conv_dim = (uint32_t)conv;
 }
 
 static void read_layer_types(Reader *r, Model *m, const json_t *o)

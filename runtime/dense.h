@@ -49,7 +49,7 @@ typedef struct {
     Matrix embed, head;
     float *row; /* [hidden] scratch */
 } StockDense;
-/* False and a malloc'd message when a tensor holds what these layers cannot do. */
+/* room 0: the weights alone. False and a malloc'd message when a tensor holds what these layers cannot do. */
 bool stock_dense_open(StockDense *s, const Checkpoint *k, uint32_t room, char **err);
 void stock_dense_close(StockDense *s);
 #endif

@@ -144,7 +144,7 @@ bool stock_dense_open(StockDense *s, const Checkpoint *k, uint32_t room, char **
     open_vocabulary(&o, &s->embed, "model.embed_tokens.weight");
     open_vocabulary(&o, &s->head, k->tied ? "model.embed_tokens.weight" : "lm_head.weight");
     if (!open_norm(&o, &s->d)) return false;
-    dense_begin(&s->d);
+    if (room) dense_begin(&s->d);
     return true;
 }
 
@@ -169,8 +169,9 @@ static void running_close(void *self)
     free(r);
 }
 
-static void *running_open(const Checkpoint *k, uint32_t room, char **err)
+static void *running_open(const Checkpoint *k, uint32_t room, uint64_t positions, char **err)
 {
+    (void)positions;
     Running *r = xrealloc(NULL, sizeof *r);
     r->logits = xrealloc(NULL, k->geo.vocab * sizeof *r->logits);
     if (stock_dense_open(&r->s, k, room, err)) return r;
@@ -201,4 +202,4 @@ static bool running_feed(void *self, const uint32_t *token, uint32_t n, float *l
     return isfinite(last[*next]) || fail(err, "%s: token %llu: its logits are no numbers", r->s.k->dir, (unsigned long long)d->pos - 1);
 }
 
-const StockBackend stock_dense_backend = {"dense", running_open, running_feed, running_close};
+const StockBackend stock_dense_backend = {"dense", 64, running_open, running_feed, running_close};

@@ -95,4 +95,4 @@ static void cuda_forget(GpuDevice *, void *plan)
 }
 
 extern "C" GpuDevice gpu_cuda;
-GpuDevice gpu_cuda = {"cuda", cuda_open, cuda_alloc, cuda_free, cuda_put, cuda_get, cuda_run, cuda_tokens, cuda_forget, 0, 0, 0, 0, false, 0};
+GpuDevice gpu_cuda = {"cuda", cuda_open, cuda_alloc, cuda_free, cuda_put, cuda_get, cuda_run, cuda_tokens, cuda_forget, 0, 0, 0, 0, false, 0, NULL};

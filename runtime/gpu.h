@@ -8,7 +8,8 @@
  *   gpu_block.c    a program on a device, its blocks; widening of assumed ranges
  *   gpu_batch.c    many machines: `run --batch LIST --backend cuda`
  *   gpu_one.c      one machine in one thread block: `run --backend cuda`
- *   gpu_dense.h    another kernel, and gpu_dense.c its back end: every matrix in full: `run --backend cuda-dense`
+ *   gpu_dense.h    another kernel: every matrix in full: `run --backend cuda-dense`; gpu_stock.h: its steps for checkpoints alone
+ *   gpu_steps.c    its lists of steps, made by gpu_dense.c of a chip and by gpu_stock.c of a checkpoint
  *   gpu_image.c    the rest of gpu_plan.c; gpu_devices.c: devices by name
  *
  * WHO DOES WHAT. A thread block owns 32 * W lanes: a plane is W words of shared memory. An operation of a wave is done by the threads of one place in the
@@ -160,6 +161,7 @@ struct GpuDevice {
     uint64_t seed;                /* host only: of the order in which threads run; 0: in order */
     bool parallel;                /* host only: threads of the operating system instead of fibers */
     uint32_t skip;                /* host only: the barrier in this line is left out, to show that it would be missed; 0: none */
+    const char *skip_in;          /* of the file whose name ends so */
 };
 /* By name: "cuda", "cuda-host"; NULL and *err when there is no such device here. */
 GpuDevice *gpu_device(const char *name, char **err);

@@ -1,63 +1,35 @@
-/* gpu_dense.c: the dense executor on a GPU as a back end: every matrix in full (float32, or bfloat16 where the model is), a token as a list of steps that is built once
- * (gpu_dense.h), many tokens before the host looks. For chips in shapes of stock models, whose layers are to be computed as they stand; a chip alone runs
+/* gpu_dense.c: the dense executor on a GPU as a back end for chips: every matrix in full (float32, or bfloat16 where the model is), a token as a list of steps that is built
+ * once (gpu_steps.h), many tokens before the host looks. For chips in shapes of stock models, whose layers are to be computed as they stand; a chip alone runs
  * faster as planes (gpu_one.c). Models with an attention layer that remembers are refused. */
-#include "gpu_dense.h"
-#include "gpu.h"
-#include "runtime.h"
+#include "gpu_steps.h"
 #include <stdlib.h>
 
 typedef struct {
-    float *state, *history; /* there: [nv, dk, dv]; [taps, conv_dim] */
-} DenseMemory;
-
-typedef struct {
+    GpuSteps s;
     const Model *m;
-    GpuDevice *d;
     Pool *pool;
-    VEC(DenseStep) step;
-    VEC(void *) owned; /* there */
-    DenseMemory *layer; /* [layers] */
-    DenseNow *now, *look; /* there; here */
-    DenseKind *kind;
-    float *x, *u, *qkv, *conv, *z, *b, *a, *heads, *gate, *up, *mix, *score; /* there */
+    GpuList list;
+    GpuLayer *layer; /* [layers] */
+    DenseNow *look;  /* here */
+    DenseKind *kind; /* there */
+    float *score;
     uint32_t next; /* of look->said, to be given out */
     void *plan;
-    char **err;
-    bool failed;
 } GpuDense;
 
 /* ---- what lies there ---- */
-static void *room(GpuDense *s, size_t bytes)
-{
-    void *p = s->failed ? NULL : s->d->alloc(s->d, bytes, s->err);
-    if (!p) s->failed = true;
-    else vec_push(&s->owned, p);
-    return p;
-}
-
-static void *send(GpuDense *s, const void *data, size_t bytes)
-{
-    void *p = room(s, bytes);
-    if (p && !s->d->put(s->d, p, data, bytes, s->err)) s->failed = true;
-    return p;
-}
-
-static float *floats(GpuDense *s, size_t n) { return room(s, n * sizeof(float)); }
-
 static float *send_vector(GpuDense *s, const Tensor *t)
 {
     Pool *p = pool_new();
-    float *v = send(s, tensor_vector(p, t), (size_t)t->rows * t->cols * sizeof(float));
+    float *v = steps_send(&s->s, tensor_vector(p, t), (size_t)t->rows * t->cols * sizeof(float));
     pool_free(p);
     return v;
 }
 
-static uint32_t stride_of(uint32_t cols) { return (cols + 7) / 8 * 8; }
-
 /* Rows of several tensors, one below the other, in the model's type. */
 static void *send_rows(GpuDense *s, const Tensor *const *t, uint32_t n, uint32_t cols)
 {
-    uint32_t rows = 0, stride = stride_of(cols), size = s->m->bf16 ? 2 : 4;
+    uint32_t rows = 0, stride = steps_stride(cols), size = s->m->bf16 ? 2 : 4;
     for (uint32_t i = 0; i < n; i++) rows += t[i]->rows;
     uint8_t *all = calloc((size_t)rows * stride + 1, size), *row = all;
     if (!all) die("out of memory");
@@ -70,98 +42,62 @@ static void *send_rows(GpuDense *s, const Tensor *const *t, uint32_t n, uint32_t
             memcpy(row + ((size_t)t[i]->row[e] * stride + (size_t)t[i]->col[e]) * size, (const uint8_t *)&t[i]->value[e] + 4 - size, size);
         row += (size_t)t[i]->rows * stride * size;
     }
-    void *p = send(s, all, (size_t)rows * stride * size);
+    void *p = steps_send(&s->s, all, (size_t)rows * stride * size);
     free(all);
     return p;
 }
 
 /* ---- a token's steps ---- */
-static DenseStep *add(GpuDense *s, DenseOp op, uint32_t n, const void *w, const float *x, float *y)
+static void open_layer(GpuDense *s, uint32_t i)
 {
-    uint32_t part = op == DENSE_MUL ? DENSE_ROWS : op == DENSE_HEADS ? 1 : 256, most = (op == DENSE_HEADS ? 1 : 8) * s->d->processors, blocks = (n + part - 1) / part;
-    if (op == DENSE_EMBED || op == DENSE_NORM || op == DENSE_ARGMAX) blocks = 1;
-    DenseStep t = {.op = op, .blocks = blocks < most ? blocks : most, .bf16 = s->m->bf16, .n = n, .eps = s->m->geo.eps, .now = s->now, .w = w, .x = x, .y = y};
-    return &s->step.data[vec_push(&s->step, t)];
-}
-
-static DenseStep *add_product(GpuDense *s, const Tensor *t, const float *x, float *y)
-{
-    DenseStep *p = add(s, DENSE_MUL, t->rows, send_rows(s, &t, 1, t->cols), x, y);
-    p->cols = t->cols, p->stride = stride_of(t->cols);
-    return p;
-}
-
-static void add_delta(GpuDense *s, const Tensor *t, DenseMemory *l)
-{
-    const Geometry *g = &s->m->geo;
-    l->state = floats(s, (size_t)g->nv * g->dk * g->dv), l->history = floats(s, (size_t)g->taps * g->conv_dim);
-    add_product(s, &t[T_QKV], s->u, s->qkv), add_product(s, &t[T_Z], s->u, s->z), add_product(s, &t[T_B], s->u, s->b), add_product(s, &t[T_A], s->u, s->a);
-    DenseStep *c = add(s, DENSE_CONV, g->conv_dim, send_vector(s, &t[T_CONV]), s->qkv, s->conv);
-    c->taps = g->taps, c->state = l->history;
-    DenseStep *h = add(s, DENSE_HEADS, g->nv, send_vector(s, &t[T_NORM]), s->conv, s->heads);
-    h->nk = g->nk, h->nv = g->nv, h->dk = g->dk, h->dv = g->dv;
-    h->b = s->b, h->a = s->a, h->z = s->z, h->state = l->state, h->alog = send_vector(s, &t[T_A_LOG]), h->dt = send_vector(s, &t[T_DT_BIAS]);
-    add_product(s, &t[T_OUT], s->heads, s->mix);
-    add(s, DENSE_ADD, g->hidden, NULL, s->mix, s->x);
-}
-
-static void add_layer(GpuDense *s, uint32_t i)
-{
-    const Geometry *g = &s->m->geo;
-    const Tensor *t = s->m->layer[i].t;
-    if (!s->m->layer[i].full) {
-        add(s, DENSE_NORM, g->hidden, send_vector(s, &t[T_INPUT_NORM]), s->x, s->u);
-        add_delta(s, t, &s->layer[i]);
+    GpuLayer *l = &s->layer[i];
+    l->full = l->idle = s->m->layer[i].full;
+    for (int id = 0; id < T_COUNT; id++) {
+        const Tensor *t = &s->m->layer[i].t[id];
+        if (!(model_tensor[id].scope & (l->full ? IN_FULL : IN_LINEAR)) || (l->idle && model_tensor[id].scope == IN_FULL)) continue;
+        if (model_tensor[id].dims != 2) l->v[id] = send_vector(s, t);
+        else l->m[id] = (GpuMatrix){send_rows(s, &t, 1, t->cols), s->m->bf16, t->rows, t->cols};
     }
-    add(s, DENSE_NORM, g->hidden, send_vector(s, &t[T_POST_NORM]), s->x, s->u);
-    add_product(s, &t[T_GATE], s->u, s->gate), add_product(s, &t[T_UP], s->u, s->up);
-    add(s, DENSE_GLU, g->intermediate, NULL, s->up, s->gate);
-    add_product(s, &t[T_DOWN], s->gate, s->mix);
-    add(s, DENSE_ADD, g->hidden, NULL, s->mix, s->x);
+    steps_remember(&s->s, l);
+    steps_layer(&s->s, &s->list, l, false);
 }
 
 static void say_kinds(GpuDense *s, DenseStep *t)
 {
     const Model *m = s->m;
     t->kind = s->kind, t->nkinds = m->nkinds, t->max_width = m->max_width, t->end = m->end, t->unused = m->end < m->geo.vocab;
-    t->stride = stride_of(m->geo.hidden);
+    t->stride = steps_stride(m->geo.hidden);
 }
 
 static void add_all(GpuDense *s)
 {
     const Model *m = s->m;
     const Tensor *embed[2] = {&m->embed_kind, &m->embed_bit}, *head[2] = {&m->head_kind, &m->head_bit};
-    uint32_t rows = m->nkinds * (1 + m->max_width);
-    say_kinds(s, add(s, DENSE_EMBED, m->geo.hidden, send_rows(s, embed, 2, m->geo.hidden), NULL, s->x));
-    for (uint32_t i = 0; i < m->geo.layers; i++) add_layer(s, i);
-    add(s, DENSE_NORM, m->geo.hidden, send_vector(s, &m->final_norm), s->x, s->u);
-    DenseStep *p = add(s, DENSE_MUL, rows, send_rows(s, head, 2, m->geo.hidden), s->u, s->score);
-    p->cols = m->geo.hidden, p->stride = stride_of(m->geo.hidden), p->plain = 1;
-    say_kinds(s, add(s, DENSE_ARGMAX, 1, NULL, s->score, NULL));
+    say_kinds(s, steps_add(&s->s, &s->list, DENSE_EMBED, m->geo.hidden, send_rows(s, embed, 2, m->geo.hidden), NULL, s->s.x));
+    for (uint32_t i = 0; i < m->geo.layers; i++) open_layer(s, i);
+    steps_norm(&s->s, &s->list, send_vector(s, &m->final_norm));
+    GpuMatrix rows = {send_rows(s, head, 2, m->geo.hidden), m->bf16, m->nkinds * (1 + m->max_width), m->geo.hidden};
+    steps_product(&s->s, &s->list, &rows, s->s.u, s->score, false)->plain = 1;
+    say_kinds(s, steps_add(&s->s, &s->list, DENSE_ARGMAX, 1, NULL, s->score, NULL));
 }
 
 /* ---- opening ---- */
 static void dense_close(void *self)
 {
     GpuDense *s = self;
-    s->d->forget(s->d, s->plan);
-    for (uint32_t i = 0; i < s->owned.n; i++) s->d->free(s->d, s->owned.data[i]);
-    free(s->owned.data);
-    free(s->step.data);
+    s->s.d->forget(s->s.d, s->plan);
+    steps_end(&s->s);
+    free(s->list.data);
     pool_free(s->pool);
 }
 
 static void make_room(GpuDense *s)
 {
-    const Geometry *g = &s->m->geo;
     DenseKind *kind = pool_array(s->pool, s->m->nkinds, sizeof *kind);
     for (uint32_t i = 0; i < s->m->nkinds; i++) kind[i] = (DenseKind){s->m->kind[i].base, s->m->kind[i].width, s->m->kind[i].role != CHIP_TRACE && s->m->kind[i].role != CHIP_OUTPUT};
-    s->kind = send(s, kind, s->m->nkinds * sizeof *kind);
-    s->now = room(s, sizeof *s->now);
-    s->x = floats(s, g->hidden), s->u = floats(s, g->hidden), s->mix = floats(s, g->hidden);
-    s->qkv = floats(s, g->conv_dim), s->conv = floats(s, g->conv_dim), s->z = floats(s, (size_t)g->nv * g->dv), s->heads = floats(s, (size_t)g->nv * g->dv);
-    s->b = floats(s, g->nv), s->a = floats(s, g->nv), s->gate = floats(s, g->intermediate), s->up = floats(s, g->intermediate);
-    s->score = floats(s, (size_t)s->m->nkinds * (1 + s->m->max_width));
+    s->kind = steps_send(&s->s, kind, s->m->nkinds * sizeof *kind);
+    s->score = steps_floats(&s->s, (size_t)s->m->nkinds * (1 + s->m->max_width));
+    steps_begin(&s->s, false);
 }
 
 static bool remembers(const Model *m)
@@ -178,12 +114,12 @@ static void *open_on(const char *name, const Model *m, char **err)
     if (remembers(m)) return fail(err, "%s: back end %s-dense has no attention layers that remember", m->path, name), NULL;
     Pool *p = pool_new();
     GpuDense *s = pool_alloc(p, sizeof *s);
-    *s = (GpuDense){.m = m, .d = d, .pool = p, .err = err};
+    *s = (GpuDense){.m = m, .pool = p, .s = {.d = d, .geo = m->geo, .bf16 = m->bf16, .head_eps = m->geo.eps, .room = 1, .err = err}};
     s->layer = pool_array(p, m->geo.layers, sizeof *s->layer);
     s->look = pool_alloc(p, sizeof *s->look);
     make_room(s);
     add_all(s);
-    if (!s->failed) return s;
+    if (!s->s.failed) return s;
     dense_close(s);
     return NULL;
 }
@@ -201,10 +137,10 @@ static void check(bool ok, char *const *err)
 static void run_tokens(GpuDense *s, uint32_t token, uint32_t n)
 {
     char *err = NULL;
-    s->look->token = token, s->look->nsaid = s->look->stop = 0;
+    s->look->token = token, s->look->nsaid = s->look->stop = 0, s->look->count = 1;
     s->next = 0;
-    check(s->d->put(s->d, s->now, s->look, offsetof(DenseNow, said), &err) && s->d->tokens(s->d, s->step.data, s->step.n, n, &s->plan, &err) &&
-          s->d->get(s->d, s->look, s->now, sizeof *s->look, &err), &err);
+    check(s->s.d->put(s->s.d, s->s.now, s->look, offsetof(DenseNow, said), &err) && s->s.d->tokens(s->s.d, s->list.data, s->list.n, n, &s->plan, &err) &&
+          s->s.d->get(s->s.d, s->look, s->s.now, sizeof *s->look, &err), &err);
 }
 
 /* Tokens after console output are said in the same go, and given out when they are asked for. */
@@ -230,14 +166,14 @@ static void dense_get(void *self, uint32_t layer, uint32_t head, uint32_t row, f
 {
     const GpuDense *s = self;
     char *err = NULL;
-    check(s->d->get(s->d, lanes, row_there(s, layer, head, row), s->m->geo.dv * sizeof *lanes, &err), &err);
+    check(s->s.d->get(s->s.d, lanes, row_there(s, layer, head, row), s->m->geo.dv * sizeof *lanes, &err), &err);
 }
 
 static void dense_set(void *self, uint32_t layer, uint32_t head, uint32_t row, const float *lanes)
 {
     const GpuDense *s = self;
     char *err = NULL;
-    check(s->d->put(s->d, row_there(s, layer, head, row), lanes, s->m->geo.dv * sizeof *lanes, &err), &err);
+    check(s->s.d->put(s->s.d, row_there(s, layer, head, row), lanes, s->m->geo.dv * sizeof *lanes, &err), &err);
 }
 
 /* The ring's place of the token `back` before the last one fed. */
@@ -251,14 +187,14 @@ static void dense_recall(void *self, uint32_t layer, uint32_t back, float *raw)
 {
     const GpuDense *s = self;
     char *err = NULL;
-    check(s->d->get(s->d, raw, raw_there(s, layer, back), s->m->geo.conv_dim * sizeof *raw, &err), &err);
+    check(s->s.d->get(s->s.d, raw, raw_there(s, layer, back), s->m->geo.conv_dim * sizeof *raw, &err), &err);
 }
 
 static void dense_remember(void *self, uint32_t layer, uint32_t back, const float *raw)
 {
     const GpuDense *s = self;
     char *err = NULL;
-    check(s->d->put(s->d, raw_there(s, layer, back), raw, s->m->geo.conv_dim * sizeof *raw, &err), &err);
+    check(s->s.d->put(s->s.d, raw_there(s, layer, back), raw, s->m->geo.conv_dim * sizeof *raw, &err), &err);
 }
 
 const Backend cuda_dense_backend = {"cuda-dense", open_cuda, dense_run, dense_get, dense_set, dense_close, dense_recall, dense_remember, NULL};

@@ -7,7 +7,7 @@
 #ifdef __CUDACC__
 #define GPU_FN static __device__ __forceinline__
 #define GPU_KERNEL(name, type) extern "C" __global__ void name(const __grid_constant__ type run)
-#define GPU_SHARED(name) extern __shared__ uint32_t name[]
+#define GPU_SHARED(name) extern __shared__ __align__(128) uint32_t name[]
 #define GPU_THREAD threadIdx.x
 #define GPU_THREADS blockDim.x
 #define GPU_BLOCK blockIdx.x
@@ -26,7 +26,7 @@ typedef struct {
     uint32_t *shared;
 } GpuSelf;
 const GpuSelf *gpu_self(void);
-void gpu_barrier(uint32_t line);
+void gpu_barrier(const char *file, uint32_t line);
 #define GPU_FN static inline
 #define GPU_KERNEL(name, type) static inline void name##_thread(type run)
 #define GPU_SHARED(name) uint32_t *name = gpu_self()->shared
@@ -34,7 +34,7 @@ void gpu_barrier(uint32_t line);
 #define GPU_THREADS gpu_self()->threads
 #define GPU_BLOCK gpu_self()->block
 #define GPU_BLOCKS gpu_self()->blocks
-#define GPU_SYNC() gpu_barrier(__LINE__)
+#define GPU_SYNC() gpu_barrier(__FILE__, __LINE__)
 #define GPU_READ(p) (*(p))
 #define GPU_RESTRICT restrict
 GPU_FN uint32_t gpu_load(const uint32_t *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }

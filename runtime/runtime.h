@@ -208,6 +208,9 @@ int64_t item_int(Reader *r, const json_t *array, const char *where, const char *
 float item_float(Reader *r, const json_t *array, const char *where, const char *key, size_t i);
 uint64_t json_to_u64(Reader *r, const json_t *j, const char *where, const char *key, unsigned width);
 
+/* ---- chip.c: heads, sizes, vocabulary and epsilon, which a chip's geometry and a config.json call alike ---- */
+void read_sizes(Reader *r, Geometry *g, const json_t *o, const char *where);
+
 /* ---- states.c: the manifest's state map ---- */
 void read_states(Reader *r, Model *m, const json_t *list);
 

@@ -73,12 +73,15 @@ void checkpoint_close(Checkpoint *c);
 /* ---- stock_run.c: greedy decoding ---- */
 typedef struct {
     const char *name;
-    void *(*open)(const Checkpoint *k, uint32_t room, char **err);
+    uint32_t room; /* tokens of a prompt that had best pass together */
+    /* positions: tokens that will be fed at most, 0: nobody knows */
+    void *(*open)(const Checkpoint *k, uint32_t room, uint64_t positions, char **err);
     /* Feeds n <= room tokens. *next: the greedy token after the last one. logits: [n, vocab] of all, or NULL. */
     bool (*feed)(void *self, const uint32_t *token, uint32_t n, float *logits, uint32_t *next, char **err);
     void (*close)(void *self);
 } StockBackend;
 extern const StockBackend stock_dense_backend; /* dense_stock.c */
+extern const StockBackend stock_cuda_backend, stock_cuda_host_backend; /* gpu_stock.c */
 
 typedef struct {
     const char *dir, *prompt; /* prompt: a file of token ids, "-" for stdin */

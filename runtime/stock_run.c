@@ -4,9 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { ROOM = 64 }; /* tokens of a prompt that pass together */
-
-static const StockBackend *const backends_of_stock[] = {&stock_dense_backend, NULL};
+static const StockBackend *const backends_of_stock[] = {&stock_dense_backend, &stock_cuda_backend, &stock_cuda_host_backend, NULL};
 
 static const StockBackend *find_backend(const char *name)
 {
@@ -52,8 +50,10 @@ typedef struct {
     const StockBackend *b;
     void *self;
     FILE *logits;
-    float *rows; /* [ROOM, vocab] when logits are wanted */
+    uint32_t room; /* tokens that pass together */
+    float *rows; /* [room, vocab] when logits are wanted */
     uint64_t said;
+    double prompt_seconds;
     char **err;
 } Run;
 
@@ -74,8 +74,10 @@ static bool is_end(const Checkpoint *k, uint32_t token)
 static bool decode(Run *r, const Tokens *prompt)
 {
     uint32_t next = 0;
-    for (uint32_t at = 0; at < prompt->n; at += ROOM)
-        if (!feed(r, prompt->data + at, prompt->n - at < ROOM ? prompt->n - at : ROOM, &next)) return false;
+    double began = clock_seconds();
+    for (uint32_t at = 0; at < prompt->n; at += r->room)
+        if (!feed(r, prompt->data + at, prompt->n - at < r->room ? prompt->n - at : r->room, &next)) return false;
+    r->prompt_seconds = clock_seconds() - began;
     while (!r->o->max_tokens || r->said < r->o->max_tokens) {
         printf("%u\n", next);
         r->said++;
@@ -88,11 +90,12 @@ static bool decode(Run *r, const Tokens *prompt)
 
 static bool run_open(Run *r, const Tokens *prompt)
 {
+    r->room = prompt->n < r->b->room ? prompt->n : r->b->room;
     if (r->o->logits) {
         if (!(r->logits = fopen(r->o->logits, "wb"))) return fail(r->err, "%s: %s", r->o->logits, strerror(errno));
-        r->rows = xrealloc(NULL, (size_t)ROOM * r->k->geo.vocab * sizeof *r->rows);
+        r->rows = xrealloc(NULL, (size_t)r->room * r->k->geo.vocab * sizeof *r->rows);
     }
-    return (r->self = r->b->open(r->k, prompt->n < ROOM ? prompt->n : ROOM, r->err)) != NULL;
+    return (r->self = r->b->open(r->k, r->room, r->o->max_tokens ? prompt->n + r->o->max_tokens : 0, r->err)) != NULL;
 }
 
 static bool run_checkpoint(Checkpoint *k, const StockOptions *o, const StockBackend *b, char **err)
@@ -102,10 +105,10 @@ static bool run_checkpoint(Checkpoint *k, const StockOptions *o, const StockBack
     bool ok = checkpoint_config(k, o->dir, err) && checkpoint_open(k, err) && open_tokens(o->prompt, k->geo.vocab, &prompt, err) && run_open(&r, &prompt);
     double began = clock_seconds();
     ok = ok && decode(&r, &prompt);
-    double seconds = clock_seconds() - began;
+    double seconds = clock_seconds() - began - r.prompt_seconds;
     if (ok && o->stats)
-        fprintf(stderr, "prompt: %u\ntokens: %llu\nseconds: %.3f\ntokens_per_second: %.1f\n", prompt.n, (unsigned long long)r.said, seconds,
-                ((double)r.said + prompt.n) / (seconds > 0 ? seconds : 1));
+        fprintf(stderr, "prompt: %u\nprompt_seconds: %.3f\ntokens: %llu\nseconds: %.3f\ntokens_per_second: %.1f\n", prompt.n, r.prompt_seconds, (unsigned long long)r.said, seconds,
+                (double)r.said / (seconds > 0 ? seconds : 1));
     if (r.self) b->close(r.self);
     if (r.logits && fclose(r.logits) && ok) ok = fail(err, "%s: %s", o->logits, strerror(errno));
     free(r.rows);

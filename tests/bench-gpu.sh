@@ -40,6 +40,13 @@ for flags in "" "--dtype bf16" "-t qwen3.5-0.8b --vocab 4096"; do
     "$build/tapeout" build -q tests/machines/count.ckt $flags --no-prove -o "$small"
     run "$small" --backend "$gpu-dense" --check --max-steps 5 >/dev/null 2>"$work/e" </dev/null || ! grep -q "^check" "$work/e" || fail "dense $flags: $(cat "$work/e")"
 done
+for flags in "" "--dtype bf16"; do # a checkpoint, its prompt many tokens at a time
+    "$build/tapeout" build -q tests/hf/mix.ckt --vocab 4096 $flags --no-prove -o "$small"
+    "$build/tapeout" export "$small" --hf "$work/folder" >/dev/null
+    "$build/tapeout" prompt "$small" >"$work/ids"
+    run "$work/folder" "$work/ids" --max-tokens 100 --backend dense >"$work/a"
+    run "$work/folder" "$work/ids" --max-tokens 100 --backend "$gpu-dense" | cmp - "$work/a" || fail "checkpoint $flags: other tokens"
+done
 echo "all as on the processor"
 
 echo "-- how fast? tokens/s"
@@ -53,3 +60,8 @@ done
 [ "${DENSE_STEPS:-2000}" != 0 ] || exit 0
 "$build/tapeout" build -q cpu-spec/rv32i.ckt -t qwen3.5-4b -D RAM=16KiB --no-prove -o "$work/dense.chip"
 say "dense, layers of Qwen3.5-4B's shape" "$(speed "$work/dense.chip" "$build/firmware/sort.elf" --backend "$gpu-dense" --max-steps "${DENSE_STEPS:-2000}")"
+"$build/tapeout" build -q cpu-spec/rv32i.ckt -t qwen3.5-4b -D RAM=16KiB --vocab 65536 --no-prove -o "$work/folder.chip"
+"$build/tapeout" export "$work/folder.chip" --hf "$work/folder" >/dev/null
+"$build/tapeout" prompt "$work/folder.chip" "$build/firmware/sort.elf" >"$work/ids"
+say "the same as a checkpoint" "$(speed "$work/folder" "$work/ids" --backend "$gpu-dense" --max-tokens "${DENSE_STEPS:-2000}")"
+say "... $(stat_of prompt "$work/e") tokens of its prompt, seconds" "$(stat_of prompt_seconds "$work/e")"

@@ -9,7 +9,7 @@ static void feed(const Checkpoint *k)
 {
     char *err = NULL;
     uint32_t next = 0;
-    void *self = stock_dense_backend.open(k, 2, &err);
+    void *self = stock_dense_backend.open(k, 2, 0, &err);
     if (!self && !err) abort();
     if (self) {
         for (int i = 0; i < 3 && !err; i++)

@@ -23,5 +23,6 @@ done
 build tests/machines/count.ckt -t qwen3.5-0.8b --vocab 4096 && same "$tmp/chip" 4
 # A machine that ends: the last token is one that ends generation, and nothing is said after it. Ids from stdin.
 build tests/machines/count.ckt && same "$tmp/chip" 100
+"$TAPEOUT" run "$tmp/hf" "$tmp/ids" --backend cuda-host-dense | cmp - "$tmp/want" || exit 8
 "$TAPEOUT" run "$tmp/hf" - --stats <"$tmp/ids" 2>"$tmp/stats" | cmp - "$tmp/want" || exit 7
 grep -q "^tokens: $(wc -l <"$tmp/want")$" "$tmp/stats"

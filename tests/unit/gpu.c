@@ -6,16 +6,12 @@
 #include "../../backend/build.h"
 #include "../../frontend/frontend.h"
 #include "../../runtime/batch.h"
+#include "barriers.h"
 #include <glob.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 enum { STEPS = 24 };
-#if defined(__SANITIZE_ADDRESS__)
-enum { SLOW = 1 }; /* a switch of fibers costs a call of the system: barriers are left out in the plain build alone */
-#else
-enum { SLOW = 0 };
-#endif
 static int failures;
 #define CHECK(cond, ...) ((void)((cond) || (failures++, fprintf(stderr, "%s:%d: ", __FILE__, __LINE__), fprintf(stderr, __VA_ARGS__), fputc('\n', stderr))))
 
@@ -157,19 +153,6 @@ static void try_threads(const Subject *s)
     drop(&there);
 }
 
-/* The lines of a kernel that have a barrier. */
-static uint32_t barriers(const char *kernel, uint32_t *line, uint32_t most)
-{
-    char text[512];
-    uint32_t n = 0;
-    FILE *f = fopen(kernel, "r");
-    if (!f) die("%s is not here", kernel);
-    for (uint32_t i = 1; fgets(text, sizeof text, f); i++)
-        if (strstr(text, "GPU_SYNC();") && n < most) line[n++] = i;
-    fclose(f);
-    return n;
-}
-
 /* Each barrier left out in turn, wherever a thread comes to it: marks those that this machine misses. */
 static void try_missing(const Subject *s, const uint32_t *line, uint32_t n, bool *missed)
 {
@@ -180,7 +163,7 @@ static void try_missing(const Subject *s, const uint32_t *line, uint32_t n, bool
     CHECK(same(&whole, &whole, JOBS, s), "%s: all state in memory: another outcome (%s)", s->name, whole.report.why);
     for (uint32_t i = 0; i < n; i++)
         for (uint64_t seed = 1; seed <= 2 && !missed[i]; seed++) {
-            d.seed = seed, d.skip = line[i];
+            d.seed = seed, d.skip = line[i], d.skip_in = "gpu_kernel.h";
             run_batch(s, JOBS, &d, 5, true, &there);
             missed[i] = !same(&whole, &there, JOBS, s);
             drop(&there);
@@ -202,7 +185,7 @@ static void try_dense(const Subject *s, const uint32_t *line, uint32_t n, bool *
 {
     CHECK(dense_says(s), "%s: dense: other tokens", s->name);
     for (uint32_t i = 0; i < n; i++) {
-        gpu_host.skip = line[i];
+        gpu_host.skip = line[i], gpu_host.skip_in = "gpu_dense.h";
         for (gpu_host.seed = 1; gpu_host.seed <= 3 && !missed[i]; gpu_host.seed++) missed[i] = !dense_says(s);
     }
     gpu_host.skip = 0, gpu_host.seed = 1;

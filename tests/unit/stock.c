@@ -1,8 +1,10 @@
 /* unit/stock.c: checkpoints in our own layers, without the stock package: a chip in front of a random base model says what the chip says alone, and the
  * base model reads text as it does alone and chip tokens as so many stand-ins: the same logits, bit for bit, at 4 times its hidden size. However a text is
- * cut into pieces, the logits are the same. Bad folders are refused. */
+ * cut into pieces, the logits are the same. The GPU's kernels on the host (gpu_dense.h, gpu_stock.h) give them but for the order of sums, the chip's run exactly, and
+ * each barrier of gpu_stock.h that is left out shows. */
 #include "../../backend/graft.h"
-#include "../../runtime/dense.h"
+#include "../../runtime/gpu.h"
+#include "barriers.h"
 #include "folder.h"
 #include "stockgen.h"
 
@@ -22,26 +24,40 @@ static Opened open_folder(const char *dir)
     return o;
 }
 
-/* The logits after every token, fed in pieces of that many to a model that begins anew. */
-static float *logits(Opened *o, const Ids *ids, uint32_t piece)
-{
-    char *err = NULL;
-    uint32_t next, vocab = o->k.geo.vocab;
-    float *out = xrealloc(NULL, (size_t)ids->n * vocab * sizeof *out);
-    void *self = stock_dense_backend.open(&o->k, piece, &err);
-    if (!self) die("%s", err);
-    for (uint32_t at = 0; at < ids->n; at += piece)
-        if (!stock_dense_backend.feed(self, ids->data + at, ids->n - at < piece ? ids->n - at : piece, out + (size_t)at * vocab, &next, &err)) die("%s", err);
-    stock_dense_backend.close(self);
-    return out;
-}
-
 static uint32_t greedy(const float *row, uint32_t n)
 {
     uint32_t best = 0;
     for (uint32_t i = 1; i < n; i++)
         if (row[i] > row[best]) best = i;
     return best;
+}
+
+/* The logits after every token, fed in pieces of that many to a model that begins anew; NULL when the device fails, or
+ * does not say the first of the largest after a piece. */
+static float *logits_on(const StockBackend *b, Opened *o, const Ids *ids, uint32_t piece)
+{
+    char *err = NULL;
+    bool ok = true;
+    uint32_t next, vocab = o->k.geo.vocab;
+    float *out = xrealloc(NULL, (size_t)ids->n * vocab * sizeof *out);
+    void *self = b->open(&o->k, piece, ids->n, &err);
+    if (!self) die("%s", err);
+    for (uint32_t at = 0, n; ok && at < ids->n; at += n) {
+        n = ids->n - at < piece ? ids->n - at : piece;
+        ok = b->feed(self, ids->data + at, n, out + (size_t)at * vocab, &next, &err);
+        ok = ok && next == greedy(out + (size_t)(at + n - 1) * vocab, vocab);
+    }
+    b->close(self);
+    if (!ok) free(out);
+    free(err);
+    return ok ? out : NULL;
+}
+
+static float *logits(Opened *o, const Ids *ids, uint32_t piece)
+{
+    float *out = logits_on(&stock_dense_backend, o, ids, piece);
+    if (!out) die("no logits");
+    return out;
 }
 
 /* ---- what is fed ---- */
@@ -97,7 +113,77 @@ static void between_texts(const char *name, Opened *base, Opened *both, const Id
     free(a), free(b), free(c);
 }
 
-static void pair(const char *name, const RandomModel *how, uint32_t hidden, float bound)
+/* ---- the GPU's kernels ---- */
+/* Every logit in pieces of several sizes; products of one token and of many. */
+static void on_device(const char *name, Opened *o, const Ids *ids, float bound)
+{
+    static const uint32_t pieces[] = {1, 30};
+    uint32_t vocab = o->k.geo.vocab;
+    float *want = logits(o, ids, 64);
+    for (unsigned i = 0; i < 2; i++) {
+        float *got = logits_on(&stock_cuda_host_backend, o, ids, pieces[i]), far = got ? apart(want, vocab, got, vocab, ids->n) : INFINITY;
+        CHECK(far <= bound, "%s on the device in pieces of %u: logits differ by %g", name, pieces[i], (double)far);
+        free(got);
+    }
+    free(want);
+}
+
+/* The chip's run in the grafted model. */
+static void chip_on_device(const char *name, Opened *both, const Ids *run, uint32_t nprompt, uint32_t first)
+{
+    Ids ids = {0};
+    uint32_t vocab = both->k.geo.vocab, n = nprompt + 12;
+    random_text(&ids, 5, first);
+    for (uint32_t i = 0; i < n; i++) vec_push(&ids, first + run->data[i]);
+    float *got = logits_on(&stock_cuda_host_backend, both, &ids, 40);
+    for (uint32_t i = nprompt - 1; got && i + 1 < n; i++)
+        CHECK(greedy(got + (size_t)(5 + i) * vocab, vocab) == first + run->data[i + 1], "%s on the device: another token than the chip's, %u of its run", name, i + 1 - nprompt);
+    CHECK(got, "%s: the device fails", name);
+    free(got);
+    free(ids.data);
+}
+
+/* Threads of the operating system instead of fibers say the same; each barrier left out in turn: what comes out is not what came out. */
+static void barriers_count(Opened *o, const Ids *ids)
+{
+    uint32_t line[32], n = barriers("runtime/gpu_stock.h", line, 32), vocab = o->k.geo.vocab;
+    float *want = logits_on(&stock_cuda_host_backend, o, ids, 9);
+    gpu_host.parallel = true;
+    float *threads = logits_on(&stock_cuda_host_backend, o, ids, 9);
+    gpu_host.parallel = false;
+    CHECK(threads && !memcmp(want, threads, (size_t)ids->n * vocab * sizeof *want), "other logits by threads");
+    free(threads);
+    gpu_host.skip_in = "gpu_stock.h";
+    for (uint32_t i = 0; i < n; i++) {
+        bool missed = false;
+        gpu_host.skip = line[i];
+        for (gpu_host.seed = 1; gpu_host.seed <= 3 && !missed; gpu_host.seed++) {
+            float *got = logits_on(&stock_cuda_host_backend, o, ids, 9);
+            missed = !got || memcmp(want, got, (size_t)ids->n * vocab * sizeof *got);
+            free(got);
+        }
+        CHECK(missed, "nobody misses the barrier in line %u of gpu_stock.h", line[i]);
+    }
+    CHECK(n >= 6, "only %u barriers were found", n);
+    gpu_host.skip = 0, gpu_host.seed = 1;
+    free(want);
+}
+
+static void small_on_device(void)
+{
+    RandomModel small = random_model;
+    Ids ids = {0};
+    small.geo.hidden = 80, small.geo.intermediate = 64, small.geo.layers = small.full_every = 2, small.geo.vocab = 96;
+    random_checkpoint(&small, in_folder("small"));
+    Opened o = open_folder(in_folder("small"));
+    random_text(&ids, 9, small.geo.vocab);
+    on_device("small", &o, &ids, 1e-4f);
+    if (!SLOW) barriers_count(&o, &ids);
+    checkpoint_close(&o.k);
+    free(ids.data);
+}
+
+static void pair(const char *name, const RandomModel *how, uint32_t hidden, float bound, float device_bound)
 {
     char *err = NULL;
     Ids run = {0};
@@ -113,6 +199,11 @@ static void pair(const char *name, const RandomModel *how, uint32_t hidden, floa
     CHECK((both.k.nfiles > 1) == (how->shard != 0), "%s: %u files", name, both.k.nfiles);
     chip_run(chip, &run, &nprompt);
     between_texts(name, &base, &both, &run, nprompt, 5, bound);
+    Ids text = {0};
+    random_text(&text, 40, base.k.geo.vocab);
+    if (!SLOW) on_device(name, &base, &text, device_bound);
+    if (how->bf16 && !SLOW) chip_on_device(name, &both, &run, nprompt, base.k.geo.vocab);
+    free(text.data);
     model_close(chip);
     checkpoint_close(&base.k), checkpoint_close(&both.k);
     free(run.data);
@@ -123,9 +214,10 @@ int main(void)
     RandomModel tied = random_model, untied = random_model;
     tied.tied = true, untied.shard = 3000000;
     folder_begin();
-    pair("tied, float32", &tied, 0, 1e-4f);
-    pair("untied, float32, 4 times", &untied, 4 * untied.geo.hidden, 0);
+    pair("tied, float32", &tied, 0, 1e-4f, 1e-4f);
+    pair("untied, float32, 4 times", &untied, 4 * untied.geo.hidden, 0, 1e-4f);
     tied.bf16 = untied.bf16 = true;
-    pair("tied, bfloat16, 4 times", &tied, 4 * tied.geo.hidden, 0);
+    pair("tied, bfloat16, 4 times", &tied, 4 * tied.geo.hidden, 0, 0.1f);
+    small_on_device();
     return folder_end();
 }
