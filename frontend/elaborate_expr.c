@@ -271,7 +271,7 @@ static Val slice(Elab *e, const Node *n)
     if (v.kind == V_ERROR || !eval_const_in(e, n->b, 0, 63, "the high bit", &hi) ||
         !eval_const_in(e, n->c, 0, 63, "the low bit", &lo))
         return error_val;
-    if (hi < lo) return fail(e, n->span, "found bits [%d:%d], expected the high one first: [%d:%d]", (int)hi, (int)lo, (int)lo, (int)hi);
+    if (hi < lo) return fail(e, n->span, "found bits [%d:%d], expected [high:low]", (int)hi, (int)lo);
     unsigned width = (unsigned)(hi - lo) + 1;
     if (v.kind == V_INT) return bits_val(e, ir_const(e->c, width, (uint64_t)(v.i >> (int)lo) & mask64(width)));
     if (v.kind != V_BITS)

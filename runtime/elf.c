@@ -4,9 +4,11 @@
  * Bytes go to a segment's load (physical) address, as in QEMU: start-up code that copies .data to its run address
  * expects them there. Memory beyond the file bytes is zero, which needs no loading. */
 #include "runtime.h"
+#include <errno.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- Image callbacks ---- */
 static void firmware_read(const Image *im, uint64_t addr, uint8_t *out, size_t n)
@@ -217,7 +219,7 @@ Firmware *firmware_open(const char *path, char **err)
     size_t size;
     char *bytes = read_file(path, &size);
     if (!bytes) {
-        fail(err, "%s: cannot be read", path);
+        fail(err, "%s: %s", path, strerror(errno));
         return NULL;
     }
     Firmware *f = firmware_parse((uint8_t *)bytes, size, path, err);
