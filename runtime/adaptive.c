@@ -21,8 +21,8 @@ typedef struct {
     Slice *slice;
     char *why;
     uint32_t watched;
-    bool strange;  /* a channel that is no bit was watched */
-    uint8_t *seen; /* [taps - 1][channels that are looked back to] */
+    bool strange;  /* a channel that no Past holds was watched */
+    int8_t *seen;  /* [taps - 1][channels that are looked back to] */
     Hot *hot;
     HotReport report;
     uint8_t *state;
@@ -59,7 +59,7 @@ static void refuse(Adaptive *a)
     if (a->slice) slice_close(a->slice);
     free(a->state);
     free(a->seen);
-    a->slice = NULL, a->state = a->seen = NULL;
+    a->slice = NULL, a->state = NULL, a->seen = NULL;
     a->refused = true;
     sparse_watch(a->sparse, NULL, NULL);
 }
@@ -81,11 +81,11 @@ static void watch(void *ctx, int layer, const char *what, const float *x, uint32
     uint32_t next = (uint32_t)(layer + 1); /* whose input x is */
     (void)n;
     if (!strcmp(what, "mixer") || next >= s->m->geo.layers) return;
-    uint8_t *seen = a->seen + (size_t)a->watched * looked_back(s, s->m->geo.layers) + looked_back(s, next);
+    int8_t *seen = a->seen + (size_t)a->watched * looked_back(s, s->m->geo.layers) + looked_back(s, next);
     for (uint32_t i = 0; i < s->past[next].n; i++) {
         int64_t v = 0;
-        a->strange |= !whole((double)x[s->past[next].data[i].channel], &v) || (v != 0 && v != 1);
-        seen[i] = (uint8_t)v;
+        a->strange |= !whole((double)x[s->past[next].data[i].channel], &v) || v != (int8_t)v;
+        seen[i] = (int8_t)v;
     }
 }
 
@@ -96,14 +96,35 @@ static void begin_watch(Adaptive *a)
     sparse_watch(a->sparse, watch, a);
 }
 
-static void put_past(Adaptive *a)
+static int8_t seen_back(const Adaptive *a, uint32_t layer, uint32_t nth, uint32_t t)
 {
     const Slice *s = a->slice;
-    uint32_t all = looked_back(s, s->m->geo.layers), back = taps_back(a);
+    return a->seen[(size_t)(taps_back(a) - t) * looked_back(s, s->m->geo.layers) + looked_back(s, layer) + nth];
+}
+
+/* Assumed ranges that do not hold what was seen are widened. */
+static bool reach_past(Adaptive *a)
+{
+    Slice *s = a->slice;
+    uint32_t first = UINT32_MAX;
+    for (uint32_t i = 0; i < s->nstages; i++) {
+        uint32_t l = s->stage[i].layer;
+        for (uint32_t k = 0; s->stage[i].kind == STAGE_IN && k < s->past[l].n; k++) {
+            Past *p = &s->past[l].data[k], before = *p;
+            for (uint32_t t = 1; t <= p->taps; t++) past_reach(s, p, seen_back(a, l, k, t), seen_back(a, l, k, t));
+            if (first > i && (p->lo < before.lo || p->hi > before.hi)) first = i;
+        }
+    }
+    const char *why = first == UINT32_MAX ? NULL : slice_widen(s, first, NULL);
+    return !why || fail(&a->why, "%s", why);
+}
+
+static void put_past(Adaptive *a)
+{
+    Slice *s = a->slice;
     for (uint32_t l = 0; l < s->m->geo.layers; l++)
         for (uint32_t i = 0; i < s->past[l].n; i++)
-            for (uint32_t t = 1; t <= s->past[l].data[i].taps; t++)
-                s->plane[s->past[l].data[i].past[t]].w[0] = a->seen[(size_t)(back - t) * all + looked_back(s, l) + i];
+            for (uint32_t t = 1; t <= s->past[l].data[i].taps; t++) past_put(s, &s->past[l].data[i], t, 0, seen_back(a, l, i, t));
 }
 
 /* The residuals that came into the layers `t` tokens ago, as far as anything looks back to them. */
@@ -116,7 +137,7 @@ static void tell_past(Adaptive *a, uint32_t t)
         if (!s->delta[l]) continue;
         for (uint32_t c = 0; c < n; c++) x[c] = s->pilot[c] != 0 ? ldexpf(s->pilot[c], s->m->pilot_scale) : 0;
         for (uint32_t i = 0; i < s->past[l].n; i++)
-            if (t <= s->past[l].data[i].taps) x[s->past[l].data[i].channel] = (float)(s->plane[s->past[l].data[i].past[t]].w[0] & 1);
+            if (t <= s->past[l].data[i].taps) x[s->past[l].data[i].channel] = (float)past_get(s, &s->past[l].data[i], t, 0);
         sparse_tell(a->sparse, l, x);
     }
     free(x);
@@ -153,7 +174,7 @@ static bool carry_over(Adaptive *a)
         }
     free(lanes);
     if (s.bad) return fail(&a->why, "%s", s.bad);
-    if (!all_kept(a, &s)) return false;
+    if (!all_kept(a, &s) || !reach_past(a)) return false;
     slice_restart_lane(a->slice, 0, a->state);
     put_past(a);
     return true;
@@ -162,7 +183,7 @@ static bool carry_over(Adaptive *a)
 static void heat(Adaptive *a)
 {
     sparse_watch(a->sparse, NULL, NULL);
-    if (a->strange) fail(&a->why, "a number of an earlier token");
+    if (a->strange) fail(&a->why, "a number of an earlier token is too wide");
     else if (carry_over(a) && !(a->hot = hot_new(a->slice, a->state, a->at_once))) fail(&a->why, "no path");
     if (!a->hot) refuse(a);
 }
@@ -205,7 +226,7 @@ static void cool(Adaptive *a)
     for (uint32_t l = 0; l < g->layers; l++)
         for (uint32_t j = 0; !a->m->layer[l].full && j < g->nv * g->dk; j++) {
             const DeltaHead *h = &a->slice->delta[l]->head[j / g->dk];
-            if (!h->read) continue;
+            if (!h->kept) continue;
             sparse_backend.get(a->sparse, l, j / g->dk, j % g->dk, mine);
             slice_cells_backend.get(&s, l, j / g->dk, j % g->dk, theirs);
             if (merge_row(a, h, a->slice->delta[l], mine, theirs)) sparse_backend.set(a->sparse, l, j / g->dk, j % g->dk, mine);

@@ -54,4 +54,6 @@ typedef struct {
  * file for its console output (nothing: it is dropped), after another the file with its input; empty lines and lines that begin with # do not count. Prints for each machine, in order, a line of fields between
  * tabs: status, steps, tokens, bytes of output, how it ended (exit, fault NAME, steps, broken), firmware. Returns 0 when all statuses are 0, else 1. */
 int runtime_batch(const BatchListOptions *o);
+/* slice_past.c, for tests: the compilation from which on all that is kept of earlier tokens is taken for numbers; the first is 1. */
+extern uint32_t past_numbers_from;
 #endif

@@ -58,16 +58,16 @@ static bool send_program(GpuBlocks *b, char **err)
     return d->put(d, b->piece, b->program, b->program->bytes, err);
 }
 
-/* Planes that are kept have the same numbers in the new program; there may be more of them. */
-static bool move_planes(GpuBlocks *b, uint32_t before, char **err)
+/* Planes that are kept have the same numbers in the new program, `up` higher: new ones for good come first, and others last. */
+static bool move_planes(GpuBlocks *b, uint32_t before, uint32_t up, char **err)
 {
     GpuDevice *d = b->device;
-    uint32_t now = b->program->kept, both = before < now ? before : now;
+    uint32_t now = b->program->kept, both = before < now - up ? before : now - up;
     size_t plane = b->words * sizeof(uint32_t);
     uint8_t *old = calloc((size_t)b->blocks * before + 1, plane), *new = calloc((size_t)b->blocks * now + 1, plane);
     if (!old || !new) die("out of memory");
     bool ok = !before || d->get(d, old, b->run.planes, b->blocks * before * plane, err);
-    for (uint32_t i = 0; i < b->blocks; i++) memcpy(new + i * now * plane, old + i * before * plane, both * plane);
+    for (uint32_t i = 0; i < b->blocks; i++) memcpy(new + (i * now + up) * plane, old + i * before * plane, both * plane);
     d->free(d, b->run.planes);
     b->run.planes = NULL;
     ok = ok && room_for(b, &b->run.planes, b->blocks * now * plane, err) && d->put(d, b->run.planes, new, b->blocks * now * plane, err);
@@ -86,16 +86,17 @@ static bool too_large(GpuBlocks *b)
 static void plan(GpuBlocks *b, uint32_t inputs)
 {
     free(b->program);
+    b->homes = b->slice->kept;
     b->program = gpu_plan(b->slice, inputs, b->words, b->threads, &b->report);
     if (b->program && b->prepare) b->prepare(b->program);
 }
 
 static bool plan_again(GpuBlocks *b, char **err)
 {
-    uint32_t before = b->program->kept, inputs = b->program->inputs;
+    uint32_t before = b->program->kept, inputs = b->program->inputs, up = b->slice->kept - b->homes;
     plan(b, inputs);
     b->compilations++;
-    return !too_large(b) && send_program(b, err) && (b->program->kept == before || move_planes(b, before, err));
+    return !too_large(b) && send_program(b, err) && ((b->program->kept == before && !up) || move_planes(b, before, up, err));
 }
 
 /* ---- opening ---- */
@@ -163,7 +164,7 @@ GpuBlocks *gpu_blocks_open(GpuDevice *d, Slice *s, const GpuBlocksOptions *o, co
         free(*err);
         *err = NULL;
     }
-    if (b->run.state && send_inputs(b, o, err) && send_images(b, image, err) && send_program(b, err) && move_planes(b, 0, err) && open_here(b)) return b;
+    if (b->run.state && send_inputs(b, o, err) && send_images(b, image, err) && send_program(b, err) && move_planes(b, 0, 0, err) && open_here(b)) return b;
     gpu_blocks_close(b);
     return NULL;
 }

@@ -12,7 +12,7 @@ typedef struct {
     GpuPlanReport report;
     void (*prepare)(Gpu *program);
     uint32_t blocks, threads, lanes, words; /* lanes: of a block */
-    uint32_t images, compilations, launches;
+    uint32_t images, compilations, launches, homes; /* homes: slots for good when it was planned */
     void *piece;             /* the program there */
     GpuLane *lane;           /* [blocks * lanes] here: the caller fills in what to begin, and reads what came of it */
     GpuBlock *block;         /* [blocks] */

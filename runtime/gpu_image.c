@@ -140,9 +140,11 @@ void gpu_image_stage(GpuImage *g, Slice *s, uint32_t i, GpuStage *st)
         st->past = g->pasts.n;
         for (uint32_t k = 0; k < s->past[from->layer].n; k++) {
             const Past *p = &s->past[from->layer].data[k];
-            GpuPast x = {.n = (uint16_t)p->taps, .slot = {gpu_slot(s, p->now)}};
-            for (uint32_t t = 1; t <= p->taps; t++) x.slot[t] = gpu_slot(s, p->past[t]);
-            vec_push(&g->pasts, x);
+            for (uint32_t b = 0; b < p->bits; b++) {
+                GpuPast x = {.n = (uint16_t)p->taps, .slot = {gpu_slot(s, p->now[b])}};
+                for (uint32_t t = 1; t <= p->taps; t++) x.slot[t] = gpu_slot(s, p->past[t][b]);
+                vec_push(&g->pasts, x);
+            }
         }
         st->npast = g->pasts.n - st->past;
     }

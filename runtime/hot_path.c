@@ -29,7 +29,8 @@ static void make_key(HotChip *c)
     c->top = (c->top + 7) / 8 * 8;
     for (uint32_t l = 0; l < s->m->geo.layers; l++) {
         for (uint32_t i = 0; s->delta[l] && i < s->past[l].n; i++)
-            for (uint32_t t = 1; t <= s->past[l].data[i].taps; t++) key_slot(c, s->past[l].data[i].past[t]);
+            for (uint32_t t = 1; t <= s->past[l].data[i].taps; t++)
+                for (uint32_t b = 0; b < s->past[l].data[i].bits; b++) key_slot(c, s->past[l].data[i].past[t][b]);
         for (uint32_t i = 0; s->delta[l] && i < s->delta[l]->bundles.n; i++) {
             const DeltaBundle *b = &s->delta[l]->bundles.data[i];
             for (uint32_t n = 0; b->slot && n < s->delta[l]->cells.bundle[i].bits; n++) key_slot(c, b->slot[n]);
@@ -277,8 +278,10 @@ static void next_state(Maker *mk, const HotLayer *l)
     }
     for (uint32_t i = 0; i < s->past[layer].n; i++) {
         const Past *p = &s->past[layer].data[i];
-        for (uint32_t t = p->taps; t > 1; t--) becomes(mk, p->past[t], c->env[p->past[t - 1]]);
-        becomes(mk, p->past[1], p->now == NO_SLOT ? FALSE_REF : c->env[p->now]);
+        for (uint32_t b = 0; b < p->bits; b++) {
+            for (uint32_t t = p->taps; t > 1; t--) becomes(mk, p->past[t][b], c->env[p->past[t - 1][b]]);
+            becomes(mk, p->past[1][b], p->now[b] == NO_SLOT ? FALSE_REF : c->env[p->now[b]]);
+        }
     }
 }
 

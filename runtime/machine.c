@@ -96,6 +96,11 @@ void machine_close(Machine *mc)
 
 const Model *machine_model(const Machine *mc) { return mc->m; }
 uint64_t machine_tokens(const Machine *mc) { return mc->tokens; }
+
+void machine_stats(const Machine *mc, FILE *out)
+{
+    if (mc->b->stats) mc->b->stats(mc->self, out);
+}
 uint64_t machine_steps(const Machine *mc) { return mc->steps; }
 
 uint32_t machine_feed(Machine *mc, uint32_t token)
@@ -276,7 +281,7 @@ static void print_stats(const Run *r)
     fprintf(stderr, "tokens: %" PRIu64 "\nsteps: %" PRIu64 "\ntokens_per_step: %.4f\nseconds: %.6f\n", r->mc->tokens, r->mc->steps,
             steps > 0 ? tokens / steps : 0.0, r->seconds);
     fprintf(stderr, "tokens_per_second: %.0f\nsteps_per_second: %.0f\n", tokens / s, steps / s);
-    if (r->mc->b->stats) r->mc->b->stats(r->mc->self, stderr);
+    machine_stats(r->mc, stderr);
     if (r->o->check) fprintf(stderr, "mismatches: %" PRIu64 "\n", r->o->check->mismatches);
 }
 

@@ -416,6 +416,7 @@ const Model *machine_model(const Machine *mc);
 /* Feeds one token outside the loop (the final step's last token, say, so that its writes happen); returns what came out. */
 uint32_t machine_feed(Machine *mc, uint32_t token);
 uint64_t machine_tokens(const Machine *mc);
+void machine_stats(const Machine *mc, FILE *out); /* what the back end says of itself */
 uint64_t machine_steps(const Machine *mc);
 
 /* ---- prompt.c: a machine's initial contents as tokens ---- */

@@ -50,7 +50,7 @@ static void begin_block(Slice *s, Block *k, Stage *st)
     bits_reset(&s->g);
     pool_free(s->block_pool);
     s->block_pool = pool_new();
-    *k = (Block){.s = s, .g = &s->g, .pool = s->block_pool, .keep = st->keep};
+    *k = (Block){.s = s, .g = &s->g, .pool = s->block_pool, .keep = st->keep, .layer = st->layer};
     k->x = pool_array(k->pool, s->m->geo.hidden, sizeof *k->x);
     for (uint32_t c = 0; c < s->m->geo.hidden; c++) {
         const Channel *ch = st->channel[c];
@@ -62,7 +62,7 @@ static void begin_block(Slice *s, Block *k, Stage *st)
 }
 
 /* A plane as a slot: a leaf stays where it is. */
-static uint16_t goal_slot(Block *k, Ref r)
+uint16_t slice_goal_slot(Block *k, Ref r)
 {
     const Node *x = &k->g->node.data[r >> 1];
     if (r == FALSE_REF) return NO_SLOT;
@@ -83,91 +83,12 @@ static void end_block(Slice *s, Block *k, Channel **out, const bool *needed)
         if (!x || !needed[c] || (x->n == 0 && x->lo == 0)) continue;
         Channel *ch = out[c] = pool_alloc(k->keep, sizeof *ch);
         *ch = (Channel){.lo = (int32_t)x->lo, .hi = (int32_t)x->hi, .n = x->n};
-        for (uint32_t p = 0; p < x->n; p++) ch->slot[p] = goal_slot(k, x->plane[p]);
+        for (uint32_t p = 0; p < x->n; p++) ch->slot[p] = slice_goal_slot(k, x->plane[p]);
     }
-}
-
-/* ---- earlier tokens ---- */
-static Past *past_of(Slice *s, uint32_t layer, uint32_t channel)
-{
-    for (uint32_t i = 0; i < s->past[layer].n; i++)
-        if (s->past[layer].data[i].channel == channel) return &s->past[layer].data[i];
-    return NULL;
 }
 
 /* Compilation keeps what comparison functions look at in statics: one at a time. */
 static pthread_mutex_t compiling = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t compiling_layer; /* of the block */
-
-Int **slice_past(Block *k, uint32_t tap)
-{
-    Slice *s = k->s;
-    uint32_t n = s->m->geo.hidden;
-    if (!k->past) k->past = pool_array(k->pool, MAX_TAPS, sizeof *k->past * n);
-    Int **x = k->past + (size_t)tap * n;
-    for (uint32_t i = 0; i < s->past[compiling_layer].n; i++) {
-        const Past *p = &s->past[compiling_layer].data[i];
-        if (p->taps < tap || x[p->channel] || !k->x[p->channel]) continue;
-        Int *y = x[p->channel] = pool_alloc(k->pool, sizeof *y);
-        if (!is_bit(k->x[p->channel])) k->why = "a number of an earlier token is asked for";
-        *y = (Int){.hi = 1, .n = 1, .plane = {bits_leaf(k->g, p->past[tap])}};
-    }
-    return x;
-}
-
-Ref slice_begun(Block *k, uint32_t tap) { return bits_leaf(k->g, k->s->begun[tap]); }
-
-static void note_past(Slice *s, uint32_t layer, const bool *past)
-{
-    for (uint32_t tap = 1; tap < s->m->geo.taps && tap < MAX_TAPS; tap++)
-        for (uint32_t c = 0; c < s->m->geo.hidden; c++) {
-            if (!past[(size_t)tap * s->m->geo.hidden + c]) continue;
-            Past *p = past_of(s, layer, c);
-            if (!p) p = &s->past[layer].data[vec_push(&s->past[layer], ((Past){.channel = c}))];
-            for (; p->taps < tap; p->past[++p->taps] = slice_new_slot(s)) {}
-        }
-}
-
-static void find_now(Slice *s, const Stage *st)
-{
-    for (uint32_t i = 0; i < s->past[st->layer].n; i++) {
-        Past *p = &s->past[st->layer].data[i];
-        const Channel *c = st->channel[p->channel];
-        p->now = c && c->n ? c->slot[0] : NO_SLOT;
-    }
-}
-
-static uint64_t word_of(const Slice *s, uint16_t slot, uint32_t w) { return slot == NO_SLOT ? 0 : s->plane[slot].w[w]; }
-
-/* Shared lanes: lane i's past is lane i - tap, or one of the block before. */
-static void shift_past(Slice *s, uint32_t layer)
-{
-    for (uint32_t i = 0; i < s->past[layer].n; i++) {
-        Past *p = &s->past[layer].data[i];
-        for (uint32_t tap = 1; tap <= p->taps; tap++) {
-            uint64_t before = p->carry;
-            for (uint32_t w = 0; w < PLANE_WORDS; w++) {
-                uint64_t x = word_of(s, p->now, w);
-                s->plane[p->past[tap]].w[w] = x << tap | before >> (64 - tap);
-                before = x;
-            }
-        }
-    }
-}
-
-static void keep_past(Slice *s, uint32_t layer)
-{
-    for (uint32_t i = 0; i < s->past[layer].n; i++) {
-        Past *p = &s->past[layer].data[i];
-        if (s->shared) {
-            p->carry = word_of(s, p->now, PLANE_WORDS - 1);
-            continue;
-        }
-        for (uint32_t tap = p->taps; tap > 1; tap--) s->plane[p->past[tap]] = s->plane[p->past[tap - 1]];
-        if (p->now == NO_SLOT) memset(&s->plane[p->past[1]], 0, sizeof(Plane));
-        else s->plane[p->past[1]] = s->plane[p->now];
-    }
-}
 
 /* ---- stages ---- */
 static void grow_scratch(Slice *s, const Cells *c)
@@ -181,14 +102,14 @@ static void grow_scratch(Slice *s, const Cells *c)
 static bool stage_block(Slice *s, Stage *st, Block *k)
 {
     bool ok = true;
-    compiling_layer = st->layer;
     if (st->kind == STAGE_EMBED) return slice_embed(k, st->level);
     if (st->kind == STAGE_HEAD) return slice_head(k);
     if (st->kind == STAGE_IN) {
-        find_now(s, st);
-        ok = slice_delta_in(s->delta[st->layer], k);
-        if (ok) grow_scratch(s, slice_delta_cells(s->delta[st->layer]));
-        return ok && !k->why;
+        ok = past_begin(k) && slice_delta_in(s->delta[st->layer], k);
+        if (!ok) return false;
+        past_end(k);
+        grow_scratch(s, slice_delta_cells(s->delta[st->layer]));
+        return !k->why;
     }
     if (s->delta[st->layer]) ok = slice_delta_out(s->delta[st->layer], k, st->level);
     return ok && slice_mlp(s->mlp[st->layer], k, st->level);
@@ -198,7 +119,7 @@ static void check_apart(Stage *st, Block *k, const CheckNode *c)
 {
     uint16_t slot = slice_new_slot(k->s);
     vec_push(&k->goal, ((BitGoal){c->ref, slot}));
-    vec_push(&st->check, ((Check){slot, c->what, c->why}));
+    vec_push(&st->check, ((Check){slot, c->what, c->level, c->why}));
 }
 
 /* One plane says that all is well; which check failed is found out when it does not. */
@@ -210,7 +131,7 @@ static void stage_checks(Stage *st, Block *k, bool apart)
     for (uint32_t i = 0; i < k->check.n; i++) {
         const CheckNode *c = &k->check.data[i];
         if (apart) check_apart(st, k, c);
-        else vec_push(&st->check, ((Check){NO_SLOT, c->what, c->why}));
+        else vec_push(&st->check, ((Check){NO_SLOT, c->what, c->level, c->why}));
         any = bits_or(k->g, any, c->ref);
     }
     if (apart || any == FALSE_REF) return;
@@ -261,15 +182,23 @@ static bool compile_stage(Slice *s, Stage *st, bool apart, const char **why)
 /* The slots below are for good: tokens, past tokens. */
 static uint32_t fixed_slots(const Slice *s) { return s->stage[0].next; }
 
-static bool compile_from(Slice *s, uint32_t first, const char **why)
+/* The stage and all after it are to be compiled (again). */
+static void compile_anew(Slice *s, uint32_t stage)
+{
+    if (s->compilations++) load_slots(s, &s->stage[stage]);
+    s->compiled = stage;
+}
+
+/* Compiles what is to be compiled of the first `end` stages. */
+static bool compile_to(Slice *s, uint32_t end, const char **why)
 {
     double t = clock_seconds();
     bool ok = true;
-    if (s->compilations++) load_slots(s, &s->stage[first]);
-    for (uint32_t i = first; ok && i < s->nstages; i++) {
+    for (; ok && s->compiled < end; s->compiled += ok) {
+        Stage *st = &s->stage[s->compiled];
         /* what STAGE_IN makes is used by STAGE_OUT */
-        if (i && s->stage[i].kind != STAGE_OUT) free_unused(s, &s->stage[i], fixed_slots(s));
-        ok = !slice_stopped(s) && compile_stage(s, &s->stage[i], s->apart, why);
+        if (s->compiled && st->kind != STAGE_OUT) free_unused(s, st, fixed_slots(s));
+        ok = !slice_stopped(s) && compile_stage(s, st, s->apart, why);
     }
     s->seconds += clock_seconds() - t;
     return ok;
@@ -337,7 +266,7 @@ static void find_uses(Slice *s)
         if (!s->delta[i]) continue;
         memset(past, 0, (size_t)MAX_TAPS * n * sizeof *past);
         slice_delta_uses(s->delta[i], s->needed[i], past);
-        note_past(s, i, past);
+        past_note(s, i, past);
         for (uint32_t c = 0; c < MAX_TAPS * n; c++) s->needed[i][c % n] |= past[c];
     }
     free(past);
@@ -393,7 +322,8 @@ static bool open_all(Slice *s, const char **why)
     fixed_planes(s);
     find_uses(s);
     make_stages(s);
-    return compile_from(s, 0, why);
+    compile_anew(s, 0);
+    return compile_to(s, s->nstages, why);
 }
 
 Slice *slice_open(const Model *m, bool shared, bool apart, char **err) { return slice_open_until(m, shared, apart, NULL, err); }
@@ -516,8 +446,10 @@ static bool in_active_lane(const Slice *s, uint16_t slot)
 /* The check does not hold: its channel's range is widened; NULL, or the reason why that cannot be. */
 static const char *widen(Stage *st, const Check *c)
 {
-    if (c->what == CHECK_FATAL || st->level[c->what] >= WIDEST) return c->why;
-    st->level[c->what]++;
+    if (c->what == CHECK_FATAL) return c->why;
+    uint8_t *level = &st->level[c->what], range = c->level & LEVEL_RANGE;
+    *level |= c->level & LEVEL_ENDS;
+    if ((*level & LEVEL_RANGE) < range) *level = (*level & LEVEL_ENDS) | range;
     return NULL;
 }
 
@@ -531,7 +463,8 @@ static const char *look(Slice *s, Stage *st)
     return why;
 }
 
-/* A check of the stage has failed: the stage with its checks apart says which, and is compiled anew, with all after it. What the stage reads is still there. */
+/* A check of the stage has failed: the stage with its checks apart says which, and is compiled anew. So are all after it when the pass comes to them: they may
+ * have to be widened, too. What the stage reads is still there. */
 static const char *widen_here(Slice *s, uint32_t stage)
 {
     Stage *st = &s->stage[stage];
@@ -543,7 +476,19 @@ static const char *widen_here(Slice *s, uint32_t stage)
         bitcode_run(&st->code, s->plane);
         why = look(s, st);
     }
-    if (ok && !why) compile_from(s, stage, &why);
+    if (ok && !why) {
+        compile_anew(s, stage);
+        compile_to(s, stage + 1, &why);
+    }
+    pthread_mutex_unlock(&compiling);
+    return why;
+}
+
+static const char *compile_late(Slice *s, uint32_t stage)
+{
+    const char *why = NULL;
+    pthread_mutex_lock(&compiling);
+    compile_to(s, stage + 1, &why);
     pthread_mutex_unlock(&compiling);
     return why;
 }
@@ -552,11 +497,12 @@ const char *slice_widen(Slice *s, uint32_t stage, const uint8_t *failed)
 {
     Stage *st = &s->stage[stage];
     const char *why = NULL;
-    for (uint32_t i = 0; i < st->check.n && !why; i++)
+    for (uint32_t i = 0; failed && i < st->check.n && !why; i++)
         if (failed[i]) why = widen(st, &st->check.data[i]);
     if (why) return why;
     pthread_mutex_lock(&compiling);
-    bool ok = compile_from(s, stage, &why);
+    compile_anew(s, stage);
+    bool ok = compile_to(s, s->nstages, &why);
     pthread_mutex_unlock(&compiling);
     return ok ? NULL : why;
 }
@@ -581,8 +527,13 @@ static void count_begun(Slice *s)
 static const char *run_stage(Slice *s, uint32_t i)
 {
     Stage *st = &s->stage[i];
+    const char *late = i < s->compiled ? NULL : compile_late(s, i);
+    if (late) return late;
     for (;;) {
-        if (st->kind == STAGE_IN && s->shared) shift_past(s, st->layer);
+        if (st->kind == STAGE_IN && s->shared) {
+            if (past_made(s, st->layer)) bitcode_run(&st->code, s->plane);
+            past_shift(s, st->layer);
+        }
         bitcode_run(&st->code, s->plane);
         if (!in_active_lane(s, st->any)) return NULL;
         const char *why = widen_here(s, i);
@@ -600,7 +551,7 @@ const char *slice_pass(Slice *s, uint8_t *state, size_t stride)
         why = cells_run(slice_delta_cells(s->delta[s->stage[i].layer]), s->plane, s->active, state, stride, s->scratch);
         if (why) return why;
         slice_plane_keep(s->delta[s->stage[i].layer], s->plane);
-        keep_past(s, s->stage[i].layer);
+        past_keep(s, s->stage[i].layer);
     }
     count_begun(s);
     return NULL;

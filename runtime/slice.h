@@ -1,6 +1,7 @@
 /* slice.h: a chip as logic over bit planes: many lanes at once, each a machine (batch.c) or a token of a given trace (follow.c).
  *
  *   slice.c        channels between blocks, compilation stage by stage, a pass
+ *   slice_past.c   channels of earlier tokens
  *   slice_head.c   embedding and output head
  *   slice_form.c   affine forms over channels as sums of planes; ranges
  *   slice_mlp.c    a SwiGLU block as logic
@@ -13,10 +14,12 @@
  * WHY IT IS THE SAME. In a chip whose margins are proved every channel is an integer (within a band that no decision notices), so that a
  * channel is a few bit planes, a unit is a function of a sum of planes, and a table of that function, worked out here with the stock layer's own
  * arithmetic, is that unit for ever. A chip with a number that is no integer, a gate between off and linear, a write that is no plain
- * overwrite or any other thing that planes cannot hold is refused with the reason, and run one machine at a time.
- * The one thing taken on trust at first is how far a channel's value goes: contributions to one channel usually exclude each other, which the
- * weights alone do not say. So a range is ASSUMED, and whether a lane leaves one is computed with the rest, as one plane of each block, and looked at in every
- * pass, before anything depends on it; then the block is compiled again with a wider range, at last the widest possible one, and run again. */
+ * overwrite or any other thing that planes cannot hold is refused with the reason, and run one machine at a time. Of what the compiler makes that is known to be:
+ * bfloat16, and memories in attention (unit/machine_random).
+ * What is taken on trust at first is how far a channel's value goes: contributions to one channel usually exclude each other, and the sum that a unit is a function of
+ * does not go as far as its channels do, which the weights alone do not say. So a range is ASSUMED, and whether a lane leaves one is computed with the rest, as one
+ * plane of each block, and looked at in every pass, before anything depends on it; then the block is compiled again with a wider range, at last the widest possible
+ * one, and run again. */
 #ifndef TAPEOUT_SLICE_H
 #define TAPEOUT_SLICE_H
 #include "bits.h"
@@ -35,13 +38,17 @@ typedef struct {
 /* Something that must be 0 in every active lane. */
 typedef struct {
     uint16_t slot; /* NO_SLOT: part of the stage's common plane */
-    uint32_t what; /* channel whose range was assumed, or CHECK_FATAL */
+    uint32_t what; /* channel of which something was assumed, or CHECK_FATAL */
+    uint8_t level; /* of the channel, to go on with */
     const char *why;
 } Check;
 enum { CHECK_FATAL = 0xffffffff };
+/* A channel's level: how far its assumed range goes, 0 to WIDEST; and whether the ends of its tables may occur. */
+enum { LEVEL_RANGE = 0x7f, LEVEL_ENDS = 0x80 };
 typedef struct {
     Ref ref;
     uint32_t what;
+    uint8_t level;
     const char *why;
 } CheckNode;
 
@@ -50,6 +57,7 @@ typedef struct Slice Slice;
 typedef struct {
     Slice *s;
     Bits *g;
+    uint32_t layer;
     Int **x;   /* [hidden] channels as the block sees them; a pointer each, NULL where the channel is 0 */
     Int **past; /* [taps][hidden] the same some tokens back; NULL entries are 0 */
     VEC(BitGoal) goal;
@@ -117,7 +125,7 @@ typedef struct {
     uint32_t *table;
 } Select;
 typedef struct {
-    uint32_t lane, shift, bits;
+    uint32_t lane, shift, bits, most; /* most: its greatest value, below 2^bits */
     float one;
 } CellField;
 /* What a row of a head holds: heads with equal value channels share one. */

@@ -90,34 +90,42 @@ static bool read_out(SliceDelta *d, const Tensor *t, const char **why)
 }
 
 /* ---- opening: rows ---- */
+/* The rows' forms as one family whose table has rows. */
+static bool one_family(SliceDelta *d, const Forms *f, const uint32_t *form, const uint32_t *row, uint32_t n, PlaneFamily *out)
+{
+    bool *want = calloc(f->n, sizeof *want), twice = false;
+    uint32_t *row_of = xrealloc(NULL, f->n * sizeof *row_of);
+    PlaneFamilies y = {0};
+    for (uint32_t i = 0; i < n; i++) {
+        twice |= want[form[i]];
+        want[form[i]] = true;
+        row_of[form[i]] = row[i];
+    }
+    bool one = !twice && plane_families(&y, d->pool, f, want) && y.n == 1, looked_up = !one && plane_lookup(out, d->pool, f, form, n);
+    if (one) *out = y.family[0];
+    for (uint32_t i = 0; (one || looked_up) && i < 1u << out->nbits; i++)
+        if (out->table[i] != NONE) out->table[i] = one ? row_of[out->table[i]] : row[out->table[i]];
+    free(want);
+    free(row_of);
+    return one || looked_up;
+}
+
 /* The family of a key head's rows, which must be one; NONE when it has none. */
 static bool row_family(SliceDelta *d, int part, uint32_t kh, uint32_t *out, const char **why)
 {
     const uint32_t dk = d->g->dk, *code = d->code[part] + (size_t)kh * dk;
-    uint32_t tap = NONE;
+    uint32_t tap = NONE, n = 0, *form = pool_array(d->pool, dk, sizeof *form), *row = pool_array(d->pool, dk, sizeof *row);
+    PlaneFamily y;
     *out = NONE;
-    for (uint32_t r = 0; r < dk; r++)
-        if (code[r] != NONE && tap != NONE && CODE_TAP(code[r]) != tap) return refuse(why, "keys from different tokens");
-        else if (code[r] != NONE) tap = CODE_TAP(code[r]);
-    if (tap == NONE) return true;
-    const Forms *f = &d->form[part][tap];
-    bool *want = calloc(f->n, sizeof *want);
-    uint32_t *row = xrealloc(NULL, f->n * sizeof *row);
-    bool twice = false;
     for (uint32_t r = 0; r < dk; r++) {
         if (code[r] == NONE) continue;
-        twice |= want[CODE_FORM(code[r])];
-        want[CODE_FORM(code[r])] = true;
-        row[CODE_FORM(code[r])] = r;
+        if (tap != NONE && CODE_TAP(code[r]) != tap) return refuse(why, "keys from different tokens");
+        tap = CODE_TAP(code[r]);
+        form[n] = CODE_FORM(code[r]), row[n++] = r;
     }
-    PlaneFamilies y = {0};
-    bool one = !twice && plane_families(&y, d->pool, f, want) && y.n == 1;
-    for (uint32_t i = 0; one && i < 1u << y.family[0].nbits; i++)
-        if (y.family[0].table[i] != NONE) y.family[0].table[i] = row[y.family[0].table[i]];
-    free(want);
-    free(row);
-    if (!one) return refuse(why, "keys that are not one-hot");
-    *out = vec_push(&d->rows, ((RowFamily){tap, y.family[0], NONE}));
+    if (tap == NONE) return true;
+    if (!one_family(d, &d->form[part][tap], form, row, n, &y)) return refuse(why, "keys that are not one-hot");
+    *out = vec_push(&d->rows, ((RowFamily){tap, y, NONE}));
     return true;
 }
 
@@ -141,20 +149,53 @@ static bool constant_lane(const SliceDelta *d, uint32_t code, float *v)
     return f->start[i] == f->start[i + 1];
 }
 
-/* The lane is stored: it varies, somebody reads it and it goes somewhere. */
+/* What the state map says of a copy's lanes in this layer. */
+static void note_cells(SliceDelta *d, uint32_t layer, const Copy *copy, uint32_t width, bool asked)
+{
+    for (const Piece *p = copy->piece; p < copy->piece + copy->n; p++)
+        for (uint32_t r = 0; p->layer == layer && r < p->nrows; r += p->group_rows)
+            for (uint32_t i = 0; i < width + p->npilot; i++) {
+                const Cell *c = i < width ? &p->bit[i] : &p->pilot[i - width];
+                if (c->lane < 0) continue;
+                size_t at = (size_t)(p->head + r / p->group_rows * p->group_heads + (uint32_t)c->head) * d->g->dv + (uint32_t)c->lane;
+                if (i < width) d->one[at] = p->one, d->asked[at] |= asked;
+                else d->pilot[at] = p->pilot_value[i - width];
+            }
+}
+
+/* Who looks at the state asks for the first copy of what the circuit names. */
+static void find_cells(SliceDelta *d, uint32_t layer)
+{
+    const Model *m = d->m;
+    d->one = pool_array(d->pool, (size_t)d->g->nv * d->g->dv, sizeof *d->one);
+    d->pilot = pool_array(d->pool, (size_t)d->g->nv * d->g->dv, sizeof *d->pilot);
+    d->asked = pool_array(d->pool, (size_t)d->g->nv * d->g->dv, sizeof *d->asked);
+    for (uint32_t i = 0; i < m->nstates; i++)
+        for (uint32_t c = 0; c < m->state[i].ncopies; c++) note_cells(d, layer, &m->state[i].copy[c], m->state[i].width, c == 0 && !strchr(m->state[i].name, '.'));
+}
+
+static bool lane_read(const SliceDelta *d, uint32_t j, size_t at)
+{
+    return d->head[j].query != NONE && d->z_of[at] != NONE && d->out_start[at] != d->out_start[at + 1];
+}
+
+/* The lane is stored: it may change (a cell that is always written the same may begin otherwise), and it is read and goes somewhere, or is asked for. */
 static bool stored(const SliceDelta *d, uint32_t j, uint32_t lane)
 {
     size_t at = (size_t)j * d->g->dv + lane;
     float v;
     uint32_t code = d->code[PART_V][at];
-    return code != NONE && !constant_lane(d, code, &v) && d->z_of[at] != NONE && d->out_start[at] != d->out_start[at + 1];
+    if ((d->head[j].key == NONE && d->head[j].query == NONE) || (d->one[at] == 0 && (code == NONE || constant_lane(d, code, &v)))) return false;
+    return d->asked[at] || lane_read(d, j, at);
 }
 
-static Lane make_lane(const SliceDelta *d, uint32_t lane, uint32_t code)
+static Lane make_lane(const SliceDelta *d, uint32_t j, uint32_t lane)
 {
-    Lane l = {.lane = lane, .code = code};
-    const Forms *f = &d->form[PART_V][CODE_TAP(code)];
-    for (uint32_t e = f->start[CODE_FORM(code)]; e < f->start[CODE_FORM(code) + 1]; e++)
+    size_t at = (size_t)j * d->g->dv + lane;
+    Lane l = {.lane = lane, .code = d->code[PART_V][at], .one = d->one[at]};
+    if (l.code == NONE) return l;
+    const Forms *f = &d->form[PART_V][CODE_TAP(l.code)];
+    for (uint32_t e = f->start[CODE_FORM(l.code)]; e < f->start[CODE_FORM(l.code) + 1]; e++)
         if (fabsf(f->e.data[e].w) >= HUGE_WEIGHT) {
             l.counts = true;
             l.count_channel = f->e.data[e].at;
@@ -163,16 +204,26 @@ static Lane make_lane(const SliceDelta *d, uint32_t lane, uint32_t code)
     return l;
 }
 
+static bool is_written(const SliceDelta *d, uint32_t j) { return d->head[j].key != NONE && d->b_of[j] != NONE; }
+
+/* What the lane has in every row: those that are written, or else those that a machine begins with. */
+static float fixed_lane(const SliceDelta *d, uint32_t j, uint32_t lane)
+{
+    size_t at = (size_t)j * d->g->dv + lane;
+    uint32_t code = d->code[PART_V][at];
+    float v = 0;
+    if (!is_written(d, j)) return d->pilot[at];
+    return code != NONE && !stored(d, j, lane) && constant_lane(d, code, &v) ? v : 0;
+}
+
 static bool same_class(const SliceDelta *d, const DeltaClass *c, uint32_t j)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < d->g->dv; i++) {
-        float v = 0;
-        uint32_t code = d->code[PART_V][(size_t)j * d->g->dv + i];
-        bool fixed = code != NONE && constant_lane(d, code, &v);
-        if (c->fixed[i] != (fixed ? v : 0)) return false;
+        if (c->fixed[i] != fixed_lane(d, j, i)) return false;
         if (!stored(d, j, i)) continue;
-        if (n == c->nlanes || c->lane[n].lane != i || c->lane[n].code != code) return false;
+        size_t at = (size_t)j * d->g->dv + i;
+        if (n == c->nlanes || c->lane[n].lane != i || c->lane[n].code != d->code[PART_V][at] || c->lane[n].one != d->one[at]) return false;
         n++;
     }
     return n == c->nlanes;
@@ -186,10 +237,9 @@ static uint32_t class_of(SliceDelta *d, uint32_t j)
     c->lane = pool_array(d->pool, d->g->dv, sizeof *c->lane);
     c->fixed = pool_array(d->pool, d->g->dv, sizeof *c->fixed);
     for (uint32_t i = 0; i < d->g->dv; i++) {
-        uint32_t code = d->code[PART_V][(size_t)j * d->g->dv + i];
-        float v;
-        if (code != NONE && constant_lane(d, code, &v)) c->fixed[i] = v, c->any_fixed |= v != 0;
-        if (stored(d, j, i)) c->lane[c->nlanes++] = make_lane(d, i, code);
+        c->fixed[i] = fixed_lane(d, j, i);
+        c->any_fixed |= c->fixed[i] != 0;
+        if (stored(d, j, i)) c->lane[c->nlanes++] = make_lane(d, j, i);
     }
     return vec_push(&d->classes, c);
 }
@@ -214,20 +264,17 @@ static bool make_heads(SliceDelta *d, const char **why)
 {
     for (uint32_t j = 0; j < d->g->nv; j++) {
         DeltaHead *h = &d->head[j];
-        bool lanes = false;
-        for (uint32_t i = 0; i < d->g->dv && h->query != NONE; i++) {
-            float v;
+        bool read = false;
+        for (uint32_t i = 0; i < d->g->dv; i++) {
             size_t at = (size_t)j * d->g->dv + i;
-            uint32_t code = d->code[PART_V][at];
-            lanes |= stored(d, j, i);
-            if (code != NONE && constant_lane(d, code, &v) && v != 0 && d->z_of[at] != NONE && d->out_start[at] != d->out_start[at + 1])
-                return refuse(why, "a pilot is read");
+            h->kept |= stored(d, j, i);
+            read |= stored(d, j, i) && lane_read(d, j, at);
+            if (fixed_lane(d, j, i) != 0 && lane_read(d, j, at)) return refuse(why, "a pilot is read");
         }
-        h->read = lanes;
-        h->written = lanes && h->key != NONE && d->b_of[j] != NONE;
-        if (!h->read) continue;
+        h->written = h->kept && is_written(d, j);
+        if (!h->kept) continue;
         h->class = class_of(d, j);
-        if (!d->classes.data[h->class]->any_fixed) return refuse(why, "rows without a pilot");
+        if (read && !d->classes.data[h->class]->any_fixed) return refuse(why, "rows without a pilot");
         head_out(d, j);
     }
     return true;
@@ -247,8 +294,8 @@ static bool find_families(SliceDelta *d, const char **why)
     for (uint32_t j = 0; j < d->g->nv; j++) {
         if (d->head[j].written && slice_counts(d, j)) vec_push(&d->counting, j);
         else if (d->head[j].written) beta[d->b_of[j]] = true;
-        for (uint32_t i = 0; d->head[j].read && i < d->g->dv; i++)
-            if (stored(d, j, i)) gate[d->z_of[(size_t)j * d->g->dv + i]] = true;
+        for (uint32_t i = 0; d->head[j].kept && i < d->g->dv; i++)
+            if (stored(d, j, i) && lane_read(d, j, (size_t)j * d->g->dv + i)) gate[d->z_of[(size_t)j * d->g->dv + i]] = true;
     }
     bool ok = plane_families(&d->beta, d->pool, &d->b, beta) && plane_families(&d->gate, d->pool, &d->z, gate);
     free(beta);
@@ -270,6 +317,7 @@ SliceDelta *slice_delta_make(const Model *m, uint32_t layer, const Basis *basis,
     d->z_of = pool_array(p, (size_t)g->nv * g->dv, sizeof *d->z_of);
     d->head = pool_array(p, g->nv, sizeof *d->head);
     d->norm = tensor_vector(p, &t[T_NORM]);
+    find_cells(d, layer);
     bool ok = read_channels(d, t, basis, why) && read_rows(d, &t[T_B], basis, &d->b, d->b_of, why) && read_rows(d, &t[T_Z], basis, &d->z, d->z_of, why) &&
               (no_decay(d, t) || refuse(why, "a state that decays")) && read_out(d, &t[T_OUT], why) && find_rows(d, why) && make_heads(d, why) &&
               find_families(d, why);
@@ -317,9 +365,9 @@ void slice_delta_uses(const SliceDelta *d, bool *now, bool *past)
     for (uint32_t i = 0; i < d->classes.n; i++)
         for (uint32_t k = 0; k < d->classes.data[i]->nlanes; k++) {
             uint32_t code = d->classes.data[i]->lane[k].code, tap = CODE_TAP(code);
-            note_form(&d->form[PART_V][tap], CODE_FORM(code), tap ? past + (size_t)tap * hidden : now);
+            if (code != NONE) note_form(&d->form[PART_V][tap], CODE_FORM(code), tap ? past + (size_t)tap * hidden : now);
         }
     for (uint32_t j = 0; j < d->g->nv; j++)
-        for (uint32_t e = 0; d->head[j].read && e < d->head[j].out_start[d->classes.data[d->head[j].class]->nlanes]; e++) now[d->head[j].out[e].at] = true;
+        for (uint32_t e = 0; d->head[j].kept && e < d->head[j].out_start[d->classes.data[d->head[j].class]->nlanes]; e++) now[d->head[j].out[e].at] = true;
 }
 

@@ -297,7 +297,7 @@ Ref one_of(Block *k, const Ref *bit, uint32_t n, const char *why)
         both = bits_or(k->g, both, bits_and(k->g, any, bit[i]));
         any = bits_or(k->g, any, bit[i]);
     }
-    if (both != FALSE_REF) vec_push(&k->check, ((CheckNode){both, CHECK_FATAL, why}));
+    if (both != FALSE_REF) vec_push(&k->check, ((CheckNode){both, CHECK_FATAL, 0, why}));
     return any;
 }
 
@@ -336,9 +336,35 @@ static void assume(const Sum *s, const Int *old, uint8_t level, int64_t *lo, int
     if (*hi < *lo) *lo = least, *hi = most;
 }
 
-static void add_check(Block *k, Ref bad, uint32_t channel)
+/* What is assumed of a sum at a level. */
+typedef struct {
+    int64_t lo, hi;
+    bool joined, strict; /* strict: what join_bits takes for granted is more than the range */
+} Assumed;
+
+/* What join_bits takes for granted comes first, where it can be more than a range; then the range. */
+static Assumed assumed(const Sum *s, const Int *old, uint8_t level)
 {
-    if (bad != FALSE_REF) vec_push(&k->check, ((CheckNode){bad, channel, "a channel left its widest range"}));
+    bool bits = all_bits(s), strict = bits && takes_away(s);
+    Assumed a = {0};
+    assume(s, old, strict && level ? level - 1 : level, &a.lo, &a.hi);
+    a.joined = a.lo == 0 && a.hi == 1 && bits && (!strict || level == 0);
+    a.strict = a.joined && strict;
+    return a;
+}
+
+/* The next level at which something else is assumed. */
+static uint8_t next_level(const Sum *s, const Int *old, uint8_t level)
+{
+    Assumed now = assumed(s, old, level), next;
+    do next = assumed(s, old, ++level);
+    while (level < WIDEST && next.lo == now.lo && next.hi == now.hi && next.joined == now.joined);
+    return level;
+}
+
+static void add_check(Block *k, Ref bad, uint32_t channel, uint8_t next)
+{
+    if (bad != FALSE_REF) vec_push(&k->check, ((CheckNode){bad, next > WIDEST ? CHECK_FATAL : channel, next, "a channel left its widest range"}));
 }
 
 /* Planes that are never 1, as the nodes themselves say (a + b - 2 ab), narrow the range. */
@@ -354,25 +380,26 @@ static Int *negative_bit(Block *k, Sum *s, uint32_t channel)
     Ref bad;
     for (uint32_t i = 0; i < s->term.n; i++) s->term.data[i].w = -s->term.data[i].w;
     *x = (Int){.lo = -1, .n = 1, .plane = {bits_not(join_bits(k, s, &bad))}};
-    add_check(k, bad, channel);
+    add_check(k, bad, channel, 1);
     return x;
 }
 
 Int *sum_channel(Block *k, Sum *s, const Int *old, uint32_t channel, uint8_t level)
 {
-    int64_t lo, hi, least = s->constant, most = s->constant;
+    int64_t least = s->constant, most = s->constant;
     Int *x = pool_alloc(k->pool, sizeof *x);
-    /* what join_bits takes for granted is more than a range: that comes first, then the range */
-    bool bits = all_bits(s), strict = bits && takes_away(s);
-    if (strict && level == 0 && !old && all_exceptions(k, s)) return negative_bit(k, s, channel);
-    assume(s, old, strict && level ? level - 1 : level, &lo, &hi);
+    level &= LEVEL_RANGE;
+    if (level == 0 && !old && all_bits(s) && takes_away(s) && all_exceptions(k, s)) return negative_bit(k, s, channel);
+    Assumed a = assumed(s, old, level);
+    int64_t lo = a.lo, hi = a.hi;
+    uint8_t next = next_level(s, old, level);
     for (uint32_t i = 0; i < s->part.n; i++) least += s->part.data[i].lo - s->part.data[i].offset, most += s->part.data[i].hi - s->part.data[i].offset;
     *x = (Int){.lo = lo, .n = bits_width((uint64_t)(hi - lo))};
     x->hi = most - lo < (1ll << x->n) ? most : lo + (1ll << x->n) - 1;
-    if (lo == 0 && hi == 1 && bits && (!strict || level == 0)) {
+    if (a.joined) {
         Ref bad;
         x->plane[0] = join_bits(k, s, &bad);
-        if (most > 1 || strict) add_check(k, bad, channel);
+        if (most > 1 || a.strict) add_check(k, bad, channel, next);
         return x;
     }
     /* wide enough that a value below lo shows in the planes above x's own */
@@ -386,7 +413,7 @@ Int *sum_channel(Block *k, Sum *s, const Int *old, uint32_t channel, uint8_t lev
     memcpy(x->plane, plane, x->n * sizeof *plane);
     if (least < lo || most > x->hi)
         for (uint32_t i = x->n; i < width; i++) bad = bits_or(k->g, bad, plane[i]);
-    add_check(k, bad, channel);
+    add_check(k, bad, channel, next);
     narrow(x);
     return x;
 }

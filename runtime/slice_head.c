@@ -216,7 +216,7 @@ static void best_kind(Block *k, const Int *score, Ref *number)
         Ref zero[64];
         for (uint32_t b = 0; b < width; b++) zero[b] = (uint64_t)-lo >> b & 1 ? TRUE_REF : FALSE_REF;
         Ref below = greater(k, zero, best, width);
-        if (below != FALSE_REF) vec_push(&k->check, ((CheckNode){below, CHECK_FATAL, "an unused row of the vocabulary won"}));
+        if (below != FALSE_REF) vec_push(&k->check, ((CheckNode){below, CHECK_FATAL, 0, "an unused row of the vocabulary won"}));
     }
 }
 

@@ -121,6 +121,8 @@ typedef struct {
     VEC(Adder) adder;
     double constant;
     Sum sum;
+    uint32_t channel; /* whose sum it is */
+    bool trim;        /* ends of tables are taken not to occur */
 } Maker;
 
 static bool off(double v) { return v <= (double)OFF_BELOW || v == 0; }
@@ -487,15 +489,57 @@ static double table_unit(const Table *t, const double *value)
     return unit == INFINITY || (whole(unit, &v) && v > 0) ? 1 : unit;
 }
 
+/* Where the straight line ends that the table's values begin with (step: 1) or end with (-1); where they begin level, at once. */
+static uint32_t straight(const int64_t *v, uint32_t size, int step)
+{
+    uint32_t i = step > 0 ? 0 : size - 1, left = size - 2;
+    int64_t slope = v[i + (uint32_t)step] - v[i];
+    if (slope == 0) return i;
+    for (i += (uint32_t)step; left && v[i + (uint32_t)step] - v[i] == slope; left--) i += (uint32_t)step;
+    return i;
+}
+
+/* The ramps of a table's units go on beyond all that their sum can be, and how far sums go is not known well. So the ends of a table, where they leave the range of
+ * what lies between its first and its last line, are taken not to occur. A line that leaves level ground makes its first step: an AND. */
+static void find_ends(const int64_t *v, uint32_t size, uint32_t *first, uint32_t *last)
+{
+    *first = 0, *last = size - 1;
+    if (size < 3) return;
+    uint32_t from = straight(v, size, 1), to = straight(v, size, -1);
+    if (from >= to) return;
+    bool rises = to < size - 1 && v[to] == v[to - 1];
+    if (from > 0 && v[from] == v[from + 1]) from--;
+    if (rises) to++;
+    int64_t lo = v[from], hi = v[from];
+    for (uint32_t i = from; i <= to; i++) lo = v[i] < lo ? v[i] : lo, hi = v[i] > hi ? v[i] : hi;
+    while (from > 0 && v[from - 1] >= lo && v[from - 1] <= hi) from--;
+    while (to < size - 1 && v[to + 1] >= lo && v[to + 1] <= hi) to++;
+    *first = from, *last = to;
+}
+
+static void check_ends(Maker *mk, const Table *t, uint32_t first, uint32_t last)
+{
+    uint8_t *beyond = xrealloc(NULL, t->size);
+    for (uint32_t i = 0; i < t->size; i++) beyond[i] = i < first || i > last;
+    Ref r = table_plane(mk->k, t, beyond);
+    if (r != FALSE_REF) vec_push(&mk->k->check, ((CheckNode){r, mk->channel, LEVEL_ENDS, "a table's end occurs"}));
+    free(beyond);
+}
+
 /* The table as unit * whole numbers: what is above 0 and what is below it have planes of their own, so that 0 is no plane at all and guards need no
  * constant; where that takes too many planes, they are of the numbers less the smallest. */
 static bool table_factor(Maker *mk, const Table *t, const double *value, Factor *f)
 {
     double unit = table_unit(t, value);
     int64_t lo = INT64_MAX, hi = INT64_MIN, *v = xrealloc(NULL, t->size * sizeof *v);
+    uint32_t first = 0, last = t->size - 1;
     bool ok = true;
+    for (uint32_t i = 0; i < t->size && ok; i++) ok = whole(value[i] / unit, &v[i]);
+    if (ok && mk->trim && t->summed) find_ends(v, t->size, &first, &last);
+    if (last - first < t->size - 1) check_ends(mk, t, first, last);
     for (uint32_t i = 0; i < t->size && ok; i++) {
-        ok = whole(value[i] / unit, &v[i]);
+        if (i < first) v[i] = v[first];
+        if (i > last) v[i] = v[last];
         if (v[i] < lo) lo = v[i];
         if (v[i] > hi) hi = v[i];
     }
@@ -627,6 +671,8 @@ static bool make_channel(Maker *mk, const Output *o, uint32_t n, uint8_t level, 
     mk->adder.n = mk->sum.term.n = mk->sum.part.n = 0;
     mk->sum.constant = 0;
     mk->constant = 0;
+    mk->channel = o->channel;
+    mk->trim = !(level & LEVEL_ENDS);
     for (uint32_t i = 0; i < n; i++)
         if (!take_output(mk, &o[i])) return false;
     merge_ands(mk);

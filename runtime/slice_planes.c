@@ -68,7 +68,7 @@ void slice_plane_count(SliceDelta *d, Block *k, uint32_t head, uint32_t lane, Re
     bits_add(k->g, t, f->bits + 1, 0, f->bits + 1, sum);
     memcpy(state, sum, f->bits * sizeof *state);
     if (amount >> f->bits) k->why = "a count that no cell holds";
-    if (sum[f->bits] != FALSE_REF) vec_push(&k->check, ((CheckNode){sum[f->bits], CHECK_FATAL, "a count ran over"}));
+    if (sum[f->bits] != FALSE_REF) vec_push(&k->check, ((CheckNode){sum[f->bits], CHECK_FATAL, 0, "a count ran over"}));
 }
 
 void slice_plane_read(SliceDelta *d, Block *k, uint32_t bundle, uint64_t mask, Ref when, Ref *out)
@@ -82,7 +82,7 @@ void slice_plane_read(SliceDelta *d, Block *k, uint32_t bundle, uint64_t mask, R
         twice = bits_or(k->g, twice, bits_and(k->g, r, out[i]));
         out[i] = bits_or(k->g, r, out[i]);
     }
-    if (twice != FALSE_REF) vec_push(&k->check, ((CheckNode){twice, CHECK_FATAL, "two rows were read at once"}));
+    if (twice != FALSE_REF) vec_push(&k->check, ((CheckNode){twice, CHECK_FATAL, 0, "two rows were read at once"}));
 }
 
 void slice_plane_end(SliceDelta *d, Block *k, uint16_t (*slot_of)(Block *, Ref))

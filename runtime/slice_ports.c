@@ -46,8 +46,10 @@ static Field pack(SliceDelta *d, Block *k, const Ref *bit, uint32_t n)
 static bool find_family(Block *k, const PlaneFamily *y, uint32_t tap, FamilyUse use, FamilyRefs *r)
 {
     r->family = y;
+    uint32_t before = k->check.n;
     if (!family_planes(k, tap ? slice_past(k, tap) : k->x, y, use, r->bit, &r->on, &r->value)) return false;
     if (tap) r->on = bits_and(k->g, r->on, slice_begun(k, tap));
+    for (uint32_t i = before; tap && i < k->check.n; i++) k->check.data[i].ref = bits_and(k->g, k->check.data[i].ref, slice_begun(k, tap));
     return true;
 }
 
@@ -79,7 +81,7 @@ static bool rows_in_memory(const SliceDelta *d, uint32_t select)
 {
     for (uint32_t j = 0; j < d->g->nv; j++) {
         const DeltaHead *h = &d->head[j];
-        if (h->read && !h->planes && (select_at(d, h->key) == select || select_at(d, h->query) == select)) return true;
+        if (h->kept && !h->planes && (select_at(d, h->key) == select || select_at(d, h->query) == select)) return true;
     }
     return false;
 }
@@ -117,6 +119,7 @@ static uint32_t plain_entries(const SliceDelta *d, const Lane *l, Entry *out)
 
 static bool lane_table(SliceDelta *d, Block *k, const Lane *l, Table *t)
 {
+    if (l->code == NONE) return form_table(k, k->x, NULL, 0, 0, t);
     const Forms *f = &d->form[PART_V][CODE_TAP(l->code)];
     uint32_t form = CODE_FORM(l->code), tap = CODE_TAP(l->code);
     Entry *e = xrealloc(NULL, (f->start[form + 1] - f->start[form] + 1) * sizeof *e);
@@ -126,11 +129,28 @@ static bool lane_table(SliceDelta *d, Block *k, const Lane *l, Table *t)
     return ok;
 }
 
-/* The field's width and unit, once and for all: cells keep their shape. A value that is 0 or at least two units apart from it (a dead zone) is a bit. */
-static bool place_field(Block *k, const Lane *l, const Table *t, double bias, CellField *f)
+/* How far a lane of the class counts, as the state map has it: it may be one more than what is ever written there. */
+static int64_t count_most(const SliceDelta *d, const Block *k, const DeltaClass *c, uint32_t lane)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < d->m->nstates; i++)
+        for (uint32_t n = 0; n < d->m->state[i].ncopies; n++)
+            for (uint32_t e = 0; e < d->m->state[i].copy[n].n; e++) {
+                const Piece *p = &d->m->state[i].copy[n].piece[e];
+                if (!p->has_count || p->layer != k->layer || p->count.lane != (int32_t)lane || p->count_max <= most) continue;
+                for (uint32_t r = 0; r < p->nrows; r += p->group_rows) {
+                    const DeltaHead *h = &d->head[p->head + r / p->group_rows * p->group_heads + (uint32_t)p->count.head];
+                    if (h->kept && d->classes.data[h->class] == c) most = p->count_max;
+                }
+            }
+    return most;
+}
+
+/* The field's width, at least for `most`, and unit, once and for all: cells keep their shape. A value that is 0 or at least two units apart from it (a dead zone) is a bit. */
+static bool place_field(Block *k, const Lane *l, const Table *t, double bias, int64_t most, CellField *f)
 {
     float one = 0;
-    int64_t most = 0, v;
+    int64_t v;
     for (uint32_t i = 0; i < t->size; i++) {
         float s = siluf((float)t->value[i]);
         if (s > 0 && (one == 0 || s < one)) one = s;
@@ -140,8 +160,9 @@ static bool place_field(Block *k, const Lane *l, const Table *t, double bias, Ce
         else if (v > most) most = v;
     }
     f->lane = l->lane;
-    f->one = one;
-    f->bits = one == 0 ? 1 : bias < 0 ? 1 : bits_width((uint64_t)most);
+    f->one = one == 0 ? l->one : one;
+    f->bits = bias < 0 || most < 2 ? 1 : bits_width((uint64_t)most);
+    f->most = l->counts && f->bits <= 16 ? (uint32_t)most : (uint32_t)mask64(f->bits);
     if (f->bits > 32) k->why = "a value is too wide";
     return !k->why;
 }
@@ -154,10 +175,11 @@ static bool pack_class(SliceDelta *d, Block *k, DeltaClass *c)
     for (uint32_t i = 0; i < c->nlanes; i++) {
         const Lane *l = &c->lane[i];
         CellField *f = &cell->field[i];
-        uint32_t tap = CODE_TAP(l->code);
+        uint32_t tap = l->code == NONE ? 0 : CODE_TAP(l->code);
+        double bias = l->code == NONE ? 0 : (double)d->form[PART_V][tap].bias[CODE_FORM(l->code)];
         Table t;
         if (!lane_table(d, k, l, &t)) return false;
-        if (!c->placed && !place_field(k, l, &t, (double)d->form[PART_V][tap].bias[CODE_FORM(l->code)], f)) return false;
+        if (!c->placed && !place_field(k, l, &t, bias, l->counts ? count_most(d, k, c, l->lane) : 0, f)) return false;
         f->shift = n;
         if (n + f->bits > 64) {
             k->why = "a row of more than 64 bits";
@@ -168,16 +190,17 @@ static bool pack_class(SliceDelta *d, Block *k, DeltaClass *c)
             for (uint32_t e = 0; e < t.size; e++) {
                 double v = f->one > 0 ? (double)(siluf((float)t.value[e]) / f->one) : 0;
                 int64_t w = -1;
-                bad[e] = (f->one == 0 && siluf((float)t.value[e]) != 0) || !whole(v, &w) || w < 0 || w >> f->bits;
+                bad[e] = (f->one == 0 && siluf((float)t.value[e]) != 0) || !whole(v, &w) || w < 0 || w > f->most;
                 plane[e] = (uint64_t)w >> b & 1;
             }
             Ref r = table_plane(k, &t, plane);
             c->bit[n++] = tap ? bits_and(k->g, r, slice_begun(k, tap)) : r;
         }
         Ref wrong = table_plane(k, &t, bad);
+        if (tap) wrong = bits_and(k->g, wrong, slice_begun(k, tap));
         free(plane);
         free(bad);
-        if (wrong != FALSE_REF) vec_push(&k->check, ((CheckNode){wrong, CHECK_FATAL, "a value that is no code"}));
+        if (wrong != FALSE_REF) vec_push(&k->check, ((CheckNode){wrong, CHECK_FATAL, 0, "a value that is no code"}));
     }
     cell->nfields = c->nlanes;
     cell->bits = n;
@@ -192,7 +215,7 @@ static bool lane_reads(const SliceDelta *d, Block *k, const DeltaClass *c, const
     for (uint32_t i = 0; i < d->g->dv; i++) none += c->fixed[i] * q * (c->fixed[i] * q);
     all = none;
     for (uint32_t i = 0; i < c->cell.nfields; i++) {
-        float most = c->cell.field[i].one * (float)mask64(c->cell.field[i].bits) * q;
+        float most = c->cell.field[i].one * (float)c->cell.field[i].most * q;
         all += most * most;
     }
     float r = rsqrtf(none / (float)d->g->dv + d->g->eps), s = rsqrtf(all / (float)d->g->dv + d->g->eps);
@@ -226,7 +249,7 @@ static uint32_t rows_of(const SliceDelta *d, uint32_t j, int32_t *at)
 static void choose_planes(SliceDelta *d, const Block *k)
 {
     int32_t *at = xrealloc(NULL, d->g->dk * sizeof *at);
-    for (uint32_t j = 0; j < d->g->nv; j++) d->head[j].planes = !slice_shared(k->s) && d->head[j].read && rows_of(d, j, at) == 1;
+    for (uint32_t j = 0; j < d->g->nv; j++) d->head[j].planes = !slice_shared(k->s) && d->head[j].kept && rows_of(d, j, at) == 1;
     free(at);
 }
 
@@ -298,10 +321,10 @@ static void place_heads(SliceDelta *d, Block *k)
     c->bundle = pool_array(d->pool, c->nheads, sizeof *c->bundle);
     uint32_t *list = xrealloc(NULL, c->nheads * sizeof *list);
     for (uint32_t j = 0; j < d->g->nv; j++) {
-        if (!d->head[j].read || c->head[j].cell) continue;
+        if (!d->head[j].kept || c->head[j].cell) continue;
         uint32_t n = 0, bits = 0;
         for (uint32_t i = j; i < d->g->nv; i++) {
-            if (!d->head[i].read || c->head[i].cell || !bundled(d, i, j) || bits + class_at(d, i)->cell.bits > 64) continue;
+            if (!d->head[i].kept || c->head[i].cell || !bundled(d, i, j) || bits + class_at(d, i)->cell.bits > 64) continue;
             /* past 32 bits only heads that are written together: a word that is written in parts is better narrow */
             if (n && bits + class_at(d, i)->cell.bits > 32 && d->b_of[i] != d->b_of[list[0]]) continue;
             list[n++] = i;
@@ -407,7 +430,7 @@ static bool count_amount(Block *k, const DeltaClass *class, uint32_t lane, const
         return false;
     }
     Ref differs = bits_xor(k->g, r->some, x->n ? x->plane[0] : FALSE_REF);
-    if (differs != FALSE_REF) vec_push(&k->check, ((CheckNode){differs, CHECK_FATAL, "a count without its amount"}));
+    if (differs != FALSE_REF) vec_push(&k->check, ((CheckNode){differs, CHECK_FATAL, 0, "a count without its amount"}));
     return true;
 }
 
@@ -619,6 +642,17 @@ static int by_channel(const void *p, const void *q)
     return x->nth < y->nth ? -1 : x->nth > y->nth;
 }
 
+/* A field that counts goes no further than what its width was made for. */
+static void check_count(Block *k, const Term *bit, const CellField *f)
+{
+    Ref in[32];
+    uint8_t *over = xrealloc(NULL, (size_t)1 << f->bits);
+    for (uint32_t i = 0; i < 1u << f->bits; i++) over[i] = i > f->most;
+    for (uint32_t b = 0; b < f->bits; b++) in[b] = bit[b].plane;
+    vec_push(&k->check, ((CheckNode){bits_table(k->g, in, f->bits, over, 1u << f->bits), CHECK_FATAL, 0, "a count ran over"}));
+    free(over);
+}
+
 static bool take_arrival(const SliceDelta *d, Block *k, const Arrival *a, Sum *s)
 {
     const DeltaClass *class = class_at(d, a->head);
@@ -632,11 +666,10 @@ static bool take_arrival(const SliceDelta *d, Block *k, const Arrival *a, Sum *s
         return false;
     }
     Part p = {.first = s->term.n};
-    for (uint32_t b = 0; b < f->bits; b++) {
-        vec_push(&s->term, ((Term){bits_leaf(k->g, a->group->slot[shift + b]), w * (1ll << b)}));
-        *(w < 0 ? &p.lo : &p.hi) += w * (1ll << b);
-    }
+    for (uint32_t b = 0; b < f->bits; b++) vec_push(&s->term, ((Term){bits_leaf(k->g, a->group->slot[shift + b]), w * (1ll << b)}));
+    *(w < 0 ? &p.lo : &p.hi) = w * f->most;
     p.end = s->term.n;
+    if (f->most < mask64(f->bits)) check_count(k, &s->term.data[p.first], f);
     vec_push(&s->part, p);
     return true;
 }

@@ -16,6 +16,8 @@ typedef struct {
     Entry *common;
     AddressPlane *bit;
     uint32_t *table; /* [2^nbits] form, or UINT32_MAX */
+    bool exact;      /* a lookup: its address bits are 0 or 1; one pattern, that of all zeros, stands for all forms */
+    uint8_t *never;  /* [2^nbits] addresses that do not occur, or NULL */
 } PlaneFamily;
 typedef struct {
     uint32_t n;
@@ -23,6 +25,8 @@ typedef struct {
 } PlaneFamilies;
 /* The forms that are wanted, as families; false when there are too many that are alone. */
 bool plane_families(PlaneFamilies *out, Pool *p, const Forms *f, const bool *want);
+/* The forms, which may stand there several times, as a lookup whose table has places in the list; false when they are too many or two may be on at once. */
+bool plane_lookup(PlaneFamily *out, Pool *p, const Forms *f, const uint32_t *form, uint32_t n);
 /* Keys and queries: silu, normalised; beta: a sigmoid; gates: silu, whose value counts. */
 typedef enum { FAMILY_KEY, FAMILY_BETA, FAMILY_GATE } FamilyUse;
 /* The planes of the address and of the condition, and the forms' value when on (the smallest; for a gate any other is a fatal check). */
@@ -55,7 +59,7 @@ typedef struct {
 /* A stored lane. */
 typedef struct {
     uint32_t lane, code;
-    double y;              /* what a value of 1 reads as, before out_proj */
+    float one;             /* as the state map has it; 0: it is no bit there */
     bool counts;           /* takes additive writes: */
     uint32_t count_channel;
     float count_weight;
@@ -92,7 +96,7 @@ typedef struct {
 
 typedef struct {
     uint32_t class, key, query; /* RowFamily or NONE */
-    bool written, read;
+    bool written, kept;
     bool planes; /* its state is planes, not memory */
     Entry *out;          /* by stored lane */
     uint32_t *out_start; /* [nlanes + 1] */
@@ -104,6 +108,8 @@ struct SliceDelta {
     Pool *pool;
     Forms form[PARTS][MAX_TAPS], b, z;
     uint32_t *code[PARTS], *b_of, *z_of;
+    float *one, *pilot; /* [nv * dv] the state map's, of cells that are bits, of pilots; else 0 */
+    bool *asked;        /* [nv * dv] bits for which somebody may ask */
     VEC(RowFamily) rows;
     FamilyRefs *row_refs; /* by select, while a block is compiled */
     VEC(DeltaClass *) classes;
@@ -135,11 +141,15 @@ typedef struct {
     Pool *keep;
 } Stage;
 
-/* A channel of earlier tokens, a bit: past[t] is its plane t tokens back. */
+/* A channel of earlier tokens: past[t] is what it was t tokens back; `bits` planes, one or PAST_BITS, least first. */
+enum { PAST_BITS = 8 };
 typedef struct {
-    uint32_t channel, taps;
-    uint16_t past[MAX_TAPS], now; /* now: the slot of this token's, NO_SLOT: 0 */
-    uint64_t carry;               /* shared lanes: its last 64 lanes of the block before */
+    uint32_t channel, taps, bits;
+    int32_t lo, hi;                          /* as far as was ever assumed, with the 0 of a lane's beginning */
+    uint16_t past[MAX_TAPS][PAST_BITS];
+    uint16_t now[PAST_BITS];                 /* the slots of this token's, NO_SLOT: 0 */
+    bool made;                               /* ... by the code of the block that looks back, not before it */
+    uint64_t carry[PAST_BITS];               /* shared lanes: its last 64 lanes of the block before */
 } Past;
 
 struct Slice {
@@ -156,7 +166,7 @@ struct Slice {
     const Basis *final;
     VEC(Past) *past; /* [layers] */
     bool **needed;   /* [layers + 1][hidden] read by that layer's mixer or later */
-    uint32_t nstages;
+    uint32_t nstages, compiled; /* compiled: the first so many are */
     Stage *stage;
     uint32_t next, nfree, *free; /* allocator */
     uint32_t kept;               /* slots for good, from SLICE_TEMP downward */
@@ -204,14 +214,27 @@ static inline uint8_t *cell_word(const Bundle *b, uint8_t *state, uint32_t row) 
 uint64_t slice_token_word(const Slice *s, uint32_t token);
 uint32_t slice_word_token(const Slice *s, uint64_t word);
 uint16_t slice_new_slot(Slice *s);
-/* For who runs the stages elsewhere: widens what failed (of the stage's checks) and compiles the stage and all after it; what lies before it stands.
- * NULL, or why that cannot be. */
+/* For who runs the stages elsewhere: widens what failed (of the stage's checks; NULL: nothing, but past_reach has) and compiles the stage and all after it; what
+ * lies before it stands. NULL, or why that cannot be. */
 const char *slice_widen(Slice *s, uint32_t stage, const uint8_t *failed);
-Int **slice_past(Block *k, uint32_t tap);
-Ref slice_begun(Block *k, uint32_t tap); /* 1 where a token `tap` back exists */
+uint16_t slice_goal_slot(Block *k, Ref r); /* a slot that holds it when the block's code has run; NO_SLOT: it is 0 */
 Cells *slice_layer_cells(Slice *s, uint32_t layer); /* NULL for an attention layer */
 bool slice_shared(const Slice *s);
 uint16_t slice_kept_slot(Slice *s); /* for good */
+/* ---- slice_past.c ---- */
+void past_note(Slice *s, uint32_t layer, const bool *past); /* [taps * hidden] what is asked for */
+bool past_reach(Slice *s, Past *p, int64_t lo, int64_t hi); /* it may be lo .. hi too; false: it is too wide */
+/* At the beginning and the end of a block before the cells: ranges; what later tokens will look back to. */
+bool past_begin(Block *k);
+void past_end(Block *k);
+Int **slice_past(Block *k, uint32_t tap);
+Ref slice_begun(Block *k, uint32_t tap); /* 1 where a token `tap` back exists */
+/* In a pass: shared lanes before that block, which must have run once when it makes what is shifted; all when it has run. */
+bool past_made(const Slice *s, uint32_t layer);
+void past_shift(Slice *s, uint32_t layer);
+void past_keep(Slice *s, uint32_t layer);
+int32_t past_get(const Slice *s, const Past *p, uint32_t tap, uint32_t lane);
+void past_put(Slice *s, const Past *p, uint32_t tap, uint32_t lane, int32_t v);
 /* ---- slice_planes.c ---- */
 Ref slice_family_form(Block *k, const FamilyRefs *r, uint32_t form); /* the condition of one form */
 void slice_plane_slots(SliceDelta *d, Block *k, uint32_t bundle);

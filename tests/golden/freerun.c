@@ -1,6 +1,6 @@
-/* freerun.c: `freerun CHIP FIRMWARE.elf [--steps N] [--every K] [--seconds S]`: the sparse back end beside the golden interpreter for hundreds of
- * millions of instructions. Every K steps of the machine (default 10,000) pc and all registers are compared, at the end all of RAM; console
- * output is counted and folded on both sides. The chip runs as `tapeout run` does, in bursts, nothing looks at its tokens.
+/* freerun.c: `freerun CHIP FIRMWARE.elf [--steps N] [--every K] [--seconds S] [--patience T]`: the sparse back end beside the golden interpreter for hundreds of
+ * millions of instructions; with --patience the adaptive one, by paths from token T on until somebody looks at the machine. Every K steps of the machine (default
+ * 10,000) pc and all registers are compared, at the end all of RAM; console output is counted and folded on both sides. The chip runs as `tapeout run` does, in bursts, nothing looks at its tokens.
  *
  * The chip's steps are instructions, traps and, after a trap and before a word is fetched that was stored to since its last fetch, one
  * that brings the fetch copy up to date (see cpu-spec/rv32i.ckt, zicsr.ckt). The same is counted here, so that both stop at the same place. */
@@ -123,7 +123,7 @@ static unsigned compare_stop(Reference *r, const StopInfo *stop)
 
 /* ---- running ---- */
 typedef struct {
-    uint64_t steps, every, seconds; /* seconds 0: no limit */
+    uint64_t steps, every, seconds, patience; /* seconds 0: no limit; patience: BackendOptions */
 } Limits;
 
 /* To the limits or the program's end; the number of differences. */
@@ -148,12 +148,12 @@ static unsigned run_both(Reference *r, Chip *c, const Limits *l, uint64_t *compa
     return 0;
 }
 
-static bool open_both(Reference *r, Chip *c, const char *chip, const char *elf, char **err)
+static bool open_both(Reference *r, Chip *c, const char *chip, const char *elf, const BackendOptions *o, char **err)
 {
     if (!(c->m = model_open(chip, err))) return false;
     Firmware *f = firmware_open(elf, err); /* lives as long as the process */
     if (!f || !firmware_fits(f, c->m, err)) return false;
-    *c = (Chip){ c->m, machine_open(c->m, backends[0], &(BackendOptions){ 0 }, &f->image, err), state(c, "pc"), state(c, "x"), state(c, "ram"), tmpfile() };
+    *c = (Chip){ c->m, machine_open(c->m, o->patience ? &adaptive_backend : &sparse_backend, o, &f->image, err), state(c, "pc"), state(c, "x"), state(c, "ram"), tmpfile() };
     if (!c->mc || !c->out) return false;
     const GoldenCpu *cpu = golden_cpu(c->m->name);
     if (!cpu) return fail(err, "the golden interpreter knows no CPU named %s", c->m->name);
@@ -168,22 +168,23 @@ static bool open_both(Reference *r, Chip *c, const char *chip, const char *elf, 
 
 int main(int argc, char **argv)
 {
-    Limits l = { UINT64_MAX, 10000, 0 };
+    Limits l = { UINT64_MAX, 10000, 0, 0 };
     uint64_t compared = 0;
     for (int i = 3; i + 1 < argc; i += 2) {
         if (!strcmp(argv[i], "--steps")) l.steps = strtoull(argv[i + 1], NULL, 0);
         else if (!strcmp(argv[i], "--every")) l.every = strtoull(argv[i + 1], NULL, 0);
         else if (!strcmp(argv[i], "--seconds")) l.seconds = strtoull(argv[i + 1], NULL, 0);
+        else if (!strcmp(argv[i], "--patience")) l.patience = strtoull(argv[i + 1], NULL, 0);
         else l.every = 0;
     }
     if (argc < 3 || argc % 2 == 0 || !l.steps || !l.every) {
-        fputs("usage: freerun CHIP FIRMWARE.elf [--steps N] [--every K] [--seconds S]\n", stderr);
+        fputs("usage: freerun CHIP FIRMWARE.elf [--steps N] [--every K] [--seconds S] [--patience T]\n", stderr);
         return 2;
     }
     Reference r;
     Chip c = { 0 };
     char *err = NULL;
-    if (!open_both(&r, &c, argv[1], argv[2], &err)) {
+    if (!open_both(&r, &c, argv[1], argv[2], &(BackendOptions){ .patience = (uint32_t)l.patience }, &err)) {
         fprintf(stderr, "freerun: %s\n", err ? err : "no temporary file");
         return 1;
     }
@@ -194,5 +195,6 @@ int main(int argc, char **argv)
     printf("steps: %llu\ntokens: %llu\ntraps: %llu\ncompared: %llu\nseconds: %.1f\nsteps_per_second: %.0f\nmismatches: %u\n",
            (unsigned long long)machine_steps(c.mc), (unsigned long long)machine_tokens(c.mc), (unsigned long long)r.g->traps,
            (unsigned long long)compared, seconds, (double)machine_steps(c.mc) / seconds, wrong);
+    machine_stats(c.mc, stdout);
     return wrong != 0;
 }
