@@ -199,6 +199,8 @@ static bool load_file(const Model *m, const Backend *b, void *self, const StFile
     unsigned long id = strtoul(token, &end, 10);
     if (errno || !*token || *end || id >= m->end) return fail(err, "%s: the next token \"%s\" is none of the chip's", f->path, token);
     *next = (uint32_t)id;
+    const ChipKind *k = model_kind(m, *next);
+    if (k && (k->role == CHIP_EXIT || k->role == CHIP_FAULT)) return fail(err, "%s: that run has ended with %s", f->path, k->name);
     for (uint32_t i = 0; i < m->geo.layers; i++)
         if (!m->layer[i].full && (!load_heads(m, b, self, f, i) || !load_conv(m, b, self, f, i)))
             return fail(err, "%s: layer %u is not what the chip's geometry says", f->path, i);
