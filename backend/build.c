@@ -35,24 +35,33 @@ static Modes *choose_modes(Circuit *c, const BuildOptions *o)
     return m;
 }
 
+/* What no chip can do; NULL: nothing of it. */
+static const char *impossible(const Circuit *c)
+{
+    for (uint32_t i = 0; i < c->writes.n; i++) {
+        const State *s = &c->states.data[c->writes.data[i].state];
+        if (s->home == HOME_ATTENTION) return xfmt("line %u: %s is in attention, where a memory can only be read", c->writes.data[i].span.line, s->name);
+    }
+    for (uint32_t i = 0; i < c->emits.n; i++) {
+        const Emit *e = &c->emits.data[i];
+        unsigned width = e->payload ? op_at(c, e->payload)->width : 0;
+        if (e->role != EMIT_FAULT && width > MAX_PAYLOAD) return xfmt("line %u: %s says %u bits, and a token at most %d", e->span.line, e->name, width, MAX_PAYLOAD);
+    }
+    return NULL;
+}
+
 Build build_protocol(Circuit *c, const BuildOptions *o)
 {
     Build b = {.options = *o};
     BuildOptions *opt = xalloc(sizeof *opt);
     *opt = *o;
     b.netlist = netlist_text(c);
-    for (uint32_t i = 0; i < c->writes.n; i++) {
-        const State *s = &c->states.data[c->writes.data[i].state];
-        if (s->home != HOME_ATTENTION) continue;
-        b.error = xfmt("line %u: %s is in attention, where a memory can only be read", c->writes.data[i].span.line, s->name);
-        return b;
-    }
+    if ((b.error = impossible(c))) return b;
     b.modes = choose_modes(c, opt);
     if ((b.error = b.modes->error)) return b;
     b.protocol = protocol_derive(b.modes, opt);
-    if (opt->vocab && b.protocol->vocab > opt->vocab) {
+    if (b.protocol->vocab > (opt->vocab ? opt->vocab : MAX_VOCABULARY))
         b.error = xfmt("the machine needs a vocabulary of %llu tokens", (unsigned long long)b.protocol->vocab);
-    }
     return b;
 }
 
