@@ -277,11 +277,11 @@ static void emit_attention(Chip *c, unsigned l)
     }
 }
 
-/* Native: a head for each ROM of the fullest layer, wide enough for its codes and values. */
+/* Native: a head for each ROM of the fullest layer, of the table's size or more for its codes and values. */
 static void attention_geometry(Chip *c)
 {
     const Target *t = c->target;
-    unsigned most = 1, need = 8;
+    unsigned most = 1, need = t->head_dim;
     for (unsigned l = 0; l < c->plan->layers; l++) {
         unsigned n = 0;
         for (uint32_t i = 0; i < c->plan->ports.n; i++) {

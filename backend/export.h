@@ -24,6 +24,9 @@ typedef struct {
     const void *(*prepare)(const Model *m, uint32_t layer); /* Item.from of a layer's tensors, or NULL */
 } Exporter;
 const Exporter *exporter_of(const Family *f);
+void export_rope_sections(const Geometry *g, uint32_t pairs[3]); /* how a multimodal model shares out the rotary pairs */
+/* A conversation is what its messages say, one after the other: a prompt of token strings can go through a chat interface. */
+#define EXPORT_CHAT_TEMPLATE "{% for message in messages %}{{ message['content'] }}{% endfor %}"
 
 /* ---- files that appear together: written beside their names, renamed when all are complete ---- */
 typedef struct {

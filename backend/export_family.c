@@ -15,12 +15,21 @@ static void config_qwen(const Model *m, json_t *o)
     json_object_set_new(o, "partial_rotary_factor", json_real(m->geo.rotary_factor));
 }
 
+/* As the public models cut theirs (11, 11, 10 of 32): in parts as equal as can be, the first the largest. */
+void export_rope_sections(const Geometry *g, uint32_t pairs[3])
+{
+    uint32_t all = (uint32_t)(g->head_dim * g->rotary_factor) / 2;
+    for (uint32_t i = 0; i < 3; i++) pairs[i] = (all + 2 - i) / 3;
+}
+
 static void config_qwen35(const Model *m, json_t *o)
 {
+    uint32_t pairs[3];
     config_qwen(m, o);
+    export_rope_sections(&m->geo, pairs);
     json_t *r = json_object_get(o, "rope_parameters");
     json_object_set_new(r, "mrope_interleaved", json_true());
-    json_object_set_new(r, "mrope_section", json_pack("[i, i, i]", 11, 11, 10));
+    json_object_set_new(r, "mrope_section", json_pack("[i, i, i]", (int)pairs[0], (int)pairs[1], (int)pairs[2]));
     json_object_set_new(o, "attn_output_gate", json_true());
     json_object_set_new(o, "mamba_ssm_dtype", json_string("float32"));
 }

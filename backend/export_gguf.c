@@ -152,7 +152,7 @@ static void pair_float(Pairs *p, const char *key, float v)
 static void write_shape(Pairs *p, const Export *x)
 {
     const Geometry *g = &x->m->geo;
-    static const uint32_t sections[] = { 1, 0, 0, 0 }; /* must fit into a head, and say nothing in a layer that does nothing */
+    uint32_t sections[4] = { 0 }; /* of rotary pairs, for time, height, width and nothing */
     const struct {
         const char *key;
         uint32_t value;
@@ -169,6 +169,7 @@ static void write_shape(Pairs *p, const Export *x)
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) pair_int(p, xfmt("qwen35.%s", sizes[i].key), sizes[i].value);
     pair_float(p, "qwen35.attention.layer_norm_rms_epsilon", g->eps);
     pair_float(p, "qwen35.rope.freq_base", (float)g->rope_theta);
+    export_rope_sections(g, sections);
     pair_array(p, "qwen35.rope.dimension_sections", KV_I32, 4);
     for (unsigned i = 0; i < 4; i++) put(p->f, sections[i], 4);
 }
@@ -179,7 +180,7 @@ static void write_tokens(Pairs *p, const Export *x)
     Labels l = export_labels(x->m);
     const ChipKind *end = export_end(x->m);
     pair_text(p, "tokenizer.ggml.model", "gpt2");
-    pair_text(p, "tokenizer.ggml.pre", "default");
+    pair_text(p, "tokenizer.ggml.pre", "qwen2");
     pair_array(p, "tokenizer.ggml.tokens", KV_STRING, x->vocab);
     for (uint32_t t = 0; t < x->vocab; t++) {
         export_token_text(x->m, &l, t, text, sizeof text);
@@ -189,8 +190,9 @@ static void write_tokens(Pairs *p, const Export *x)
     for (uint32_t t = 0; t < x->vocab; t++) put(p->f, USER_DEFINED, 4);
     pair_array(p, "tokenizer.ggml.merges", KV_STRING, 0);
     pair_int(p, "tokenizer.ggml.bos_token_id", x->m->start);
-    if (end) pair_int(p, "tokenizer.ggml.eos_token_id", end->base);
+    if (end || x->pad < x->vocab) pair_int(p, "tokenizer.ggml.eos_token_id", end ? end->base : x->pad); /* an engine wants one even where no run ends */
     if (x->pad < x->vocab) pair_int(p, "tokenizer.ggml.padding_token_id", x->pad);
+    pair_text(p, "tokenizer.chat_template", EXPORT_CHAT_TEMPLATE);
     pair(p, "tokenizer.ggml.add_bos_token", KV_BOOL);
     put(p->f, 0, 1);
 }

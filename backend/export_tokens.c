@@ -47,6 +47,7 @@ void export_token_text(const Model *m, const Labels *l, uint32_t token, char *ou
 }
 
 /* ---- files ---- */
+/* No token stands for a byte, but some readers of this format (toktrie) take no decoder without ByteFallback or ByteLevel. */
 static bool write_tokenizer(Export *x, const Labels *l)
 {
     char text[512];
@@ -54,7 +55,7 @@ static bool write_tokenizer(Export *x, const Labels *l)
     if (!f) return false;
     fputs("{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[],\"normalizer\":null,\n"
           "\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"<[^<>]*>\"},\"behavior\":\"Removed\",\"invert\":true},\n"
-          "\"post_processor\":null,\"decoder\":{\"type\":\"Fuse\"},\n"
+          "\"post_processor\":null,\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"}]},\n"
           "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"no such token\",\"vocab\":{", f);
     for (uint32_t t = 0; t < x->vocab; t++) {
         export_token_text(x->m, l, t, text, sizeof text);
@@ -92,6 +93,7 @@ static bool write_config(Export *x, const Labels *l)
     if (end) name_token(x, l, o, "eos_token", end->base);
     if (x->pad < x->vocab) name_token(x, l, o, "pad_token", x->pad);
     json_object_set_new(o, "padding_side", json_string("left"));
+    json_object_set_new(o, "chat_template", json_string(EXPORT_CHAT_TEMPLATE));
     json_object_set_new(o, "model_input_names", json_pack("[s, s]", "input_ids", "attention_mask"));
     if (json_dumpf(o, f, JSON_INDENT(2))) fail(x->err, "%s: cannot be written", x->o->dir);
     json_decref(o);

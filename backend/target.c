@@ -6,11 +6,11 @@
 /* name, family, about, bf16, native, hidden, mlp, key_heads, value_heads, dk, dv, attn_heads, kv_heads, head_dim, eps, base_hidden
  * The public sizes are those of the Qwen3.5 model cards (hidden, intermediate, linear value heads; 16 key heads of 128). */
 const Target targets[] = {
-    {"native", "qwen3_5", "only the chip; geometry chosen for the machine, 256 rows a key head", false, true, 0, 0, 0, 0, 256, 16, 1, 1, 8, 1e-6, 0},
-    {"native64", "qwen3_5", "as native with 64 rows a key head, the shape of fla's and mlx's kernels", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 8, 1e-6, 0},
-    {"olmo-hybrid", "olmo_hybrid", "as native64, in OLMo-Hybrid (the heads of its 7B, 96 and 192, are no powers of two)", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 8, 1e-6, 0},
-    {"gated-deltanet", "gated_deltanet", "as native64, in fla's GatedDeltaNet", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 8, 1e-6, 0},
-    {"kimi-linear", "kimi_linear", "as native64, in Kimi Linear (KDA)", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 8, 1e-6, 0},
+    {"native", "qwen3_5", "only the chip; geometry chosen for the machine, 256 rows a key head", false, true, 0, 0, 0, 0, 256, 16, 1, 1, 32, 1e-6, 0},
+    {"native64", "qwen3_5", "as native with 64 rows a key head, the shape of fla's and mlx's kernels", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 32, 1e-6, 0},
+    {"olmo-hybrid", "olmo_hybrid", "as native64, in OLMo-Hybrid (the heads of its 7B, 96 and 192, are no powers of two)", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 32, 1e-6, 0},
+    {"gated-deltanet", "gated_deltanet", "as native64, in fla's GatedDeltaNet", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 32, 1e-6, 0},
+    {"kimi-linear", "kimi_linear", "as native64, in Kimi Linear (KDA)", false, true, 0, 0, 0, 0, 64, 64, 1, 1, 32, 1e-6, 0},
     {"qwen3.5-0.8b", "qwen3_5", "geometry of Qwen3.5-0.8B", true, false, 1024, 3584, 16, 16, 128, 128, 8, 2, 256, 1e-6, 0},
     {"qwen3.5-2b", "qwen3_5", "geometry of Qwen3.5-2B", true, false, 2048, 6144, 16, 16, 128, 128, 8, 2, 256, 1e-6, 0},
     {"qwen3.5-4b", "qwen3_5", "geometry of Qwen3.5-4B", true, false, 2560, 9216, 16, 32, 128, 128, 16, 4, 256, 1e-6, 0},

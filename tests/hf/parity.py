@@ -1,6 +1,6 @@
 """Parity with the stock package: every token and the recurrent state, in every way that a prompt can be fed.
 
-usage: parity.py [--tokens N] [--jobs N] [NAME...]    names of MACHINES, readme, graft, gguf, fla or delta-rule; default all; N tokens of each run (TOKENS or 2000)
+usage: parity.py [--tokens N] [--jobs N] [NAME...]    names of MACHINES, readme, graft, gguf, mistral, fla or delta-rule; default all; N tokens of each run (TOKENS or 2000)
 
 A name is a process of its own; `jobs` of them (default 2) run at once, on one thread each.
 """
@@ -153,6 +153,8 @@ def tokenizer(name, folder, chip, prompt):
     tok = AutoTokenizer.from_pretrained(folder)
     text = tok.decode(prompt)
     check(name, "the tokenizer reads what it writes", tok(text).input_ids == prompt and text.startswith("<"), text[:60])
+    chat = [{"role": "user", "content": text[:900].rsplit(">", 1)[0] + ">"}]
+    check(name, "a chat of one message is that message", tok.apply_chat_template(chat, tokenize=False) == chat[0]["content"])
 
 
 def one(name, count):
@@ -207,34 +209,66 @@ def readme(count):
     check("readme", f"{len(python.splitlines())} lines of Python boot a C program", done.returncode == 0 and done.stdout.endswith(b"Hello from C!\n"), done.stdout or done.stderr[-2000:])
 
 
-def gguf(count):
-    """llama.cpp: the conformance kit, a machine that runs for ever, and a C program on the CPU, in float32 and bfloat16."""
-    import llama_cpp
-
-    kit = path("kit")
+def engine_cases(user, count):
+    """For an engine that reads GGUF: (what, chip, prompt, our tokens) of the conformance kit and of a machine that runs for ever, in float32 and bfloat16."""
+    kit = path(f"{user}-kit")
     run(TAPEOUT, "conform", "--out", kit)
     ids = lambda name: [int(line) for line in open(os.path.join(kit, name))]
-    cases = [("the kit", os.path.join(kit, "conform.chip"), ids("prompt.txt"), ids("expected.txt"))]
+    yield "the kit", os.path.join(kit, "conform.chip"), ids("prompt.txt"), ids("expected.txt")
     for dtype in ("f32", "bf16"):
-        chip = Chip(f"gguf-mix-{dtype}", *MACHINES["mix"], "-t", "native64", "--dtype", dtype)
-        cases.append((f"mix in {dtype}", chip.file, chip.prompt(), chip.trace(steps=count)[0][:count]))
-    for what, chip, prompt, ours in cases:
-        run(TAPEOUT, "export", chip, "--gguf", path("chip.gguf"))
-        engine = llama_cpp.Engine(path("chip.gguf"))
+        chip = Chip(f"{user}-mix-{dtype}", *MACHINES["mix"], "-t", "native64", "--dtype", dtype)
+        yield f"mix in {dtype}", chip.file, chip.prompt(), chip.trace(steps=count)[0][:count]
+
+
+def engine_cpus(user):
+    """(dtype, the CPU, the prompt of hello.c)"""
+    elf = firmware("hello", user)
+    for dtype in ("f32", "bf16"):
+        chip = Chip(f"{user}-cpu-{dtype}", *CPU, "-t", "native64", "--dtype", dtype)
+        yield dtype, chip, chip.prompt(elf)
+
+
+def gguf(count):
+    """llama.cpp: everything in pieces of several sizes, and a C program on the CPU."""
+    import llama_cpp
+
+    file = path("llama.gguf")
+    for what, chip, prompt, ours in engine_cases("llama", count):
+        run(TAPEOUT, "export", chip, "--gguf", file)
+        engine = llama_cpp.Engine(file)
         fed = prompt + ours[:-1]
         for size in (512, 70, 1):
-            said = engine.in_pieces(fed, size)[len(prompt) - 1 :]
-            check_tokens("gguf", f"{what}, in pieces of {size}: {len(ours)} tokens are ours", said, ours)
+            check_tokens("gguf", f"{what}, in pieces of {size}: {len(ours)} tokens are ours", engine.in_pieces(fed, size)[len(prompt) - 1 :], ours)
         text = engine.text(ours[:20])
         check("gguf", f"{what}: the tokenizer reads what it writes", engine.vocab.tokenize(text, False, True) == ours[:20], text[:60])
-    elf = firmware("hello", "gguf")
-    for dtype in ("f32", "bf16"):
-        chip = Chip(f"gguf-cpu-{dtype}", *CPU, "-t", "native64", "--dtype", dtype)
-        run(TAPEOUT, "export", chip.file, "--gguf", path("chip.gguf"))
+    for dtype, chip, prompt in engine_cpus("llama"):
+        run(TAPEOUT, "export", chip.file, "--gguf", file)
         with Clock(f"a C program in llama.cpp, {dtype}"):
-            said = llama_cpp.console(llama_cpp.Engine(path("chip.gguf")), chip.prompt(elf))
+            said = llama_cpp.console(llama_cpp.Engine(file), prompt)
         check("gguf", f"the CPU in {dtype} boots a C program", said == b"Hello from C!\n", said)
-    os.unlink(path("chip.gguf"))
+    os.unlink(file)
+
+
+def mistral(count):
+    """mistral.rs: the same by greedy generation, prompts in one piece."""
+    import mistral_rs
+
+    file, folder = path("mistral.gguf"), path("mistral-hf")
+
+    def engine(chip):
+        shutil.rmtree(folder, ignore_errors=True)
+        run(TAPEOUT, "export", chip, "--gguf", file)
+        run(TAPEOUT, "export", chip, "--hf", folder)
+        return mistral_rs.Engine(file, folder)
+
+    for what, chip, prompt, ours in engine_cases("mistral", min(count, 400)):
+        check_tokens("mistral", f"{what}: {len(ours)} tokens are ours", engine(chip).generate(prompt, len(ours)), ours)
+    for dtype, chip, prompt in engine_cpus("mistral"):
+        with Clock(f"a C program in mistral.rs, {dtype}"):
+            said = engine(chip.file).console(prompt)
+        check("mistral", f"the CPU in {dtype} boots a C program", said == b"Hello from C!\n", said)
+    os.unlink(file)
+    shutil.rmtree(folder)
 
 
 def machine(name, count):
@@ -271,7 +305,7 @@ def alone(name, count):
     elif name in MACHINES:
         machine(name, count)
     else:
-        {"readme": readme, "gguf": gguf}[name](count)
+        {"readme": readme, "gguf": gguf, "mistral": mistral}[name](count)
     print(f"{sum(results)} passed, {len(results) - sum(results)} failed")
     return not all(results)
 
@@ -304,7 +338,7 @@ def main():
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
     if args.alone:
         sys.exit(alone(args.names[0], args.tokens))
-    names = args.names or ["cpu-bf16", "cpu", "mix-bf16", "mix-0.8b", "gguf", "graft", "fla", "readme", "mix", "mix-kda", "delta-rule", "subleq"]  # the longest first
+    names = args.names or ["cpu-bf16", "cpu", "mix-bf16", "mix-0.8b", "gguf", "graft", "fla", "mistral", "readme", "mix", "mix-kda", "delta-rule", "subleq"]  # the longest first
     began = time.time()
     with concurrent.futures.ThreadPoolExecutor(args.jobs) as pool:
         counts = list(pool.map(lambda name: apart(name, args.tokens), names))
