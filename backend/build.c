@@ -36,17 +36,20 @@ static Modes *choose_modes(Circuit *c, const BuildOptions *o)
 }
 
 /* What no chip can do; NULL: nothing of it. */
-static const char *impossible(const Circuit *c)
+static const char *impossible(const Circuit *c, Span *where)
 {
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const State *s = &c->states.data[c->writes.data[i].state];
-        if (s->home == HOME_ATTENTION) return xfmt("line %u: %s is in attention, where a memory can only be read", c->writes.data[i].span.line, s->name);
+        *where = c->writes.data[i].span;
+        if (s->home == HOME_ATTENTION) return xfmt("%s is in attention, where a memory can only be read", s->name);
     }
     for (uint32_t i = 0; i < c->emits.n; i++) {
         const Emit *e = &c->emits.data[i];
         unsigned width = e->payload ? op_at(c, e->payload)->width : 0;
-        if (e->role != EMIT_FAULT && width > MAX_PAYLOAD) return xfmt("line %u: %s says %u bits, and a token at most %d", e->span.line, e->name, width, MAX_PAYLOAD);
+        *where = e->span;
+        if (e->role != EMIT_FAULT && width > MAX_PAYLOAD) return xfmt("%s says %u bits, and a token at most %d", e->name, width, MAX_PAYLOAD);
     }
+    *where = (Span){0};
     return NULL;
 }
 
@@ -56,7 +59,7 @@ Build build_protocol(Circuit *c, const BuildOptions *o)
     BuildOptions *opt = xalloc(sizeof *opt);
     *opt = *o;
     b.netlist = netlist_text(c);
-    if ((b.error = impossible(c))) return b;
+    if ((b.error = impossible(c, &b.where))) return b;
     b.modes = choose_modes(c, opt);
     if ((b.error = b.modes->error)) return b;
     b.protocol = protocol_derive(b.modes, opt);

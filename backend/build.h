@@ -11,6 +11,7 @@ typedef struct {
     Chip *chip;        /* NULL with options.plan_only */
     const char *netlist; /* the circuit as it came in, as text */
     const char *error; /* NULL, or why the target cannot hold the machine */
+    Span where;        /* ... and the place in the circuit, where one is to blame */
 } Build;
 
 /* The first stages alone: modes and protocol; and the plan. */

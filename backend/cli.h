@@ -21,6 +21,7 @@ Command cmd_sim, cmd_test, cmd_dump, cmd_export, cmd_graft, cmd_prompt, cmd_prov
 /* Print "tapeout: MESSAGE" and return the exit status. */
 int usage_error(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* 2 */
 int input_error(const char *fmt, ...) __attribute__((format(printf, 1, 2))); /* 1 */
+int circuit_error(const char *file, Span where, const char *what);           /* 1; where.file 0: no place in it */
 /* The source with its -D options; NULL after printed errors, or when there is no machine in it and `machine` asks for one. */
 Design *load_design(const Args *a, bool machine);
 /* What a shell sees of a machine's exit status: a value whose low byte is 0 must not look like success. */

@@ -81,7 +81,7 @@ int cmd_build(const Args *a)
     Design *d = load_design(a, true);
     if (!d) return 1;
     Build b = build_machine(circuit_optimize(d->circuit), &o);
-    if (b.error) return input_error("%s: %s", a->input[0], b.error);
+    if (b.error) return circuit_error(a->input[0], b.where, b.error);
     Verdict v = { .source = a->input[0], .chip = b.chip };
     if (!chip_write(b.chip, a->output ? a->output : default_output(a->input[0]), a->no_prove ? NULL : proved, &v))
         return input_error("%s", b.chip->error);
@@ -100,7 +100,7 @@ int dump_plan(const Args *a, Circuit *c)
     int bad = build_options(a, &o);
     if (bad) return bad;
     Build b = build_plan(circuit_optimize(c), &o);
-    if (b.error) return input_error("%s: %s", a->input[0], b.error);
+    if (b.error) return circuit_error(a->input[0], b.where, b.error);
     plan_print(b.plan, stdout);
     return 0;
 }

@@ -1,4 +1,5 @@
 /* main.c: the command line: one table of commands, one of options, and the parser that serves both. */
+#include "../dsl/dsl.h"
 #include "cli.h"
 #include <errno.h>
 #include <stdarg.h>
@@ -104,6 +105,13 @@ int input_error(const char *fmt, ...)
     va_start(ap, fmt);
     say(fmt, ap);
     va_end(ap);
+    return 1;
+}
+
+int circuit_error(const char *file, Span where, const char *what)
+{
+    if (!where.file) return input_error("%s: %s", file, what);
+    error_at(where, "%s", what);
     return 1;
 }
 
