@@ -41,7 +41,8 @@ static const char *impossible(const Circuit *c, Span *where)
     for (uint32_t i = 0; i < c->writes.n; i++) {
         const State *s = &c->states.data[c->writes.data[i].state];
         *where = c->writes.data[i].span;
-        if (s->home == HOME_ATTENTION) return xfmt("%s is in attention, where a memory can only be read", s->name);
+        if (s->home != HOME_AUTO && s->home != HOME_DELTANET)
+            return xfmt("%s is in %s, where it can only be read", s->name, s->home == HOME_ATTENTION ? "attention" : "weights");
     }
     for (uint32_t i = 0; i < c->emits.n; i++) {
         const Emit *e = &c->emits.data[i];

@@ -392,6 +392,11 @@ static void add_expected(char *out, size_t size, const char *text, unsigned *n)
     ++*n;
 }
 
+static bool is_comparison(int token)
+{
+    return token == EQ || token == NE || token == LT || token == LE || token == GT || token == GE || token == SLT || token == SLE || token == SGT || token == SGE;
+}
+
 static bool is_key_word(int token)
 {
     const char *text = token_info[token].text;
@@ -429,6 +434,7 @@ static void syntax_error(yyParser *yyp, int found, Token t)
         add_expected(text, sizeof text, token_info[i].text, &n);
     }
     if (!found) error_at(t.span, "found the end of the file, expected %s", n ? text : "more");
+    else if (is_comparison(found) && ok[PLUS] && !ok[found]) error_at(t.span, "comparisons do not associate: write && or brackets");
     else if (n) error_at(t.span, "found %s'%.*s', expected %s", ok[ID] && is_key_word(found) ? "the key word " : "", t.n > 40 ? 40 : (int)t.n, t.s, text);
     else error_at(t.span, "found '%.*s', which cannot stand here", t.n > 40 ? 40 : (int)t.n, t.s);
 }

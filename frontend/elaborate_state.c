@@ -139,6 +139,7 @@ static void declare_register(Elab *e, Info *s)
     Node *n = s->decl;
     if (!set_alignment(e, s)) return;
     if (n->kind == N_INPUT) check_input(e, s);
+    if (home_of(n->d) == HOME_ATTENTION) fail(e, n->d->span, "found a register in attention, expected a file or memory there");
     State st = { .name = n->name,
                  .kind = n->kind == N_INPUT ? ST_HOST : ST_REG,
                  .width = s->elem - s->shift,
