@@ -15,7 +15,7 @@ import time
 import numpy
 import torch
 from safetensors.torch import load_file, save_file
-from transformers import Qwen3_5ForCausalLM, Qwen3_5TextConfig
+from transformers import AutoModelForCausalLM, Qwen3_5TextConfig, Qwen3NextConfig
 
 from common import TAPEOUT, Chip, Clock, cache_name, feed, load, new_cache, path, recurrent, run
 
@@ -29,21 +29,31 @@ BASES = {
     "tied-bf16-4x": (True, "bfloat16", 768, 0),
 }
 HIDDEN, VOCAB, TEXT, RUN = 192, 500, 120, 120
+SHAPE = {
+    "vocab_size": VOCAB, "hidden_size": HIDDEN, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32,
+    "linear_num_key_heads": 4, "linear_num_value_heads": 16, "linear_key_head_dim": 64, "linear_value_head_dim": 16, "eos_token_id": 5,
+}
+# what only our own layers run: heads of the public models' sizes, and another arrangement of the projections
+PUBLIC = SHAPE | {"head_dim": 256, "linear_key_head_dim": 128, "linear_value_head_dim": 128, "rope_parameters": {
+    "rope_type": "default", "rope_theta": 10000000, "partial_rotary_factor": 0.25, "mrope_interleaved": True, "mrope_section": [11, 11, 10]}}
+NEXT = SHAPE | {"num_experts": 0, "mlp_only_layers": [0, 1, 2, 3]}
 
 
-def make_base(folder, tied, dtype):
+def random_model(folder, config, dtype):
     """Linear, linear, linear, full; norms with gains, as trained ones have."""
     torch.manual_seed(7)
-    config = Qwen3_5TextConfig(
-        vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=512, num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, head_dim=32,
-        linear_num_key_heads=4, linear_num_value_heads=16, linear_key_head_dim=64, linear_value_head_dim=16, tie_word_embeddings=tied, eos_token_id=5)
-    model = Qwen3_5ForCausalLM(config)
+    model = AutoModelForCausalLM.from_config(config)
     for name, p in model.named_parameters():
         if "layernorm" in name or name == "model.norm.weight":
             p.data = 0.3 * torch.randn_like(p)
         elif "embed" not in name and p.dim() == 2:
             p.data *= 2  # so that the layers change what passes
+    shutil.rmtree(folder, ignore_errors=True)
     model.to(dtype).save_pretrained(folder, max_shard_size="2MB")
+
+
+def make_base(folder, tied, dtype):
+    random_model(folder, Qwen3_5TextConfig(**SHAPE, tie_word_embeddings=tied), dtype)
 
 
 def logits(model, tokens):
@@ -102,8 +112,12 @@ def ours_say(folder, tokens, count, *more):
     return [int(t) for t in run(TAPEOUT, "run", folder, ids, "--max-tokens", count, *more).stdout.split()]
 
 
+def random_text():
+    return torch.randint(0, VOCAB, (TEXT,), generator=torch.Generator().manual_seed(3)).tolist()
+
+
 def our_layers(check, name, base_folder, base, text, own):
-    """The base model in `tapeout run`: as near to the package as the package is to itself."""
+    """A model in `tapeout run`: as near to the package as the package is to itself."""
     ours_say(base_folder, text, 1, "--logits", path("graft.logits"))
     mine = torch.from_numpy(numpy.fromfile(path("graft.logits"), "<f4").reshape(len(text), -1))
     far, apart = distance(logits(base, text).float(), mine)
@@ -149,8 +163,7 @@ def same_with_vision(check, name, base_folder, folder, chip):
 def one(check, name, tied, dtype, hidden, times):
     print(f"== graft {name}", flush=True)
     base_folder, folder = path("graft-base"), path("graft-both")
-    for f in (base_folder, folder):
-        shutil.rmtree(f, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     make_base(base_folder, tied, getattr(torch, dtype))
     chip = Chip("graft-mix", *SPEC, "--base", base_folder, *(["--hidden", hidden] if hidden else []))
     print("  " + run(TAPEOUT, "graft", base_folder, chip.file, "-o", folder, "--shard", 20000000).stdout.decode().replace("\n", "\n  ").rstrip())
@@ -160,7 +173,7 @@ def one(check, name, tied, dtype, hidden, times):
     prompt = chip.prompt()
     check(name, "prompt --first", [int(t) for t in shifted] == [t + note["first_token"] for t in prompt])
     ours = chip.trace(steps=RUN)[0][:RUN]
-    text = torch.randint(0, VOCAB, (TEXT,), generator=torch.Generator().manual_seed(3)).tolist()
+    text = random_text()
     own = noise(base, text)
     bound = [times * max(n[i] for n in own) for i in (0, 1)]
     if name == "tied":
@@ -195,8 +208,7 @@ def large_base(folder, vocabulary):
 def memory(check):
     """A base that is larger than what a graft may take."""
     base_folder, folder = path("graft-base"), path("graft-both")
-    for f in (base_folder, folder):
-        shutil.rmtree(f, ignore_errors=True)
+    shutil.rmtree(folder, ignore_errors=True)
     make_base(base_folder, False, torch.float32)
     size = large_base(base_folder, 1_000_000)
     chip = Chip("graft-large", *SPEC, "--base", base_folder)
@@ -210,8 +222,19 @@ def memory(check):
     shutil.rmtree(folder)
 
 
+def others(check):
+    """Models that no chip is put before, in our own layers."""
+    folder, text = path("graft-base"), random_text()
+    for name, config in (("public heads", Qwen3_5TextConfig(**PUBLIC)), ("Qwen3-Next", Qwen3NextConfig(**NEXT))):
+        for dtype in (torch.float32, torch.bfloat16):
+            random_model(folder, config, dtype)
+            model = load(folder)
+            our_layers(check, f"{name}, {dtype}", folder, model, text, noise(model, text))
+
+
 def main(check):
     memory(check)
+    others(check)
     for name, how in BASES.items():
         with Clock(f"graft {name}"):
             one(check, name, *how)
