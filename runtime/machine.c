@@ -46,7 +46,7 @@ static Machine *machine_new(const Model *m, const Backend *b, const BackendOptio
     void *self = b->open(m, o, err);
     if (!self) return NULL;
     Machine *mc = xrealloc(NULL, sizeof *mc);
-    *mc = (Machine){.m = m, .b = b, .self = self};
+    *mc = (Machine){.m = m, .b = b, .self = self, .next = m->start};
     for (uint32_t i = 0; i < m->nkinds; i++)
         if (m->kind[i].role == CHIP_INPUT) mc->input = &m->kind[i];
     return mc;
@@ -65,15 +65,14 @@ Machine *machine_open(const Model *m, const Backend *b, const BackendOptions *o,
     return opened(mc, mc && state_install(m, b, mc->self, image, err) && load_roms(mc, image, err));
 }
 
-/* The prompt's last token is the first that machine_run feeds. With an input that is the start, which must be fed before the first byte. */
+/* The prompt's last token is the first that machine_run feeds. With an input it is fed before the first byte. */
 Machine *machine_prompted(const Model *m, const Backend *b, const BackendOptions *o, const Image *image, char **err)
 {
     Prompt p = {0};
     Machine *mc = machine_new(m, b, o, err);
     bool ok = mc && prompt_make(m, image, false, &p, err);
-    if (ok && mc->input && p.data[p.n - 1] != m->start) ok = fail(err, "%s: the prompt does not end with the start", m->path);
     for (uint32_t i = 0; ok && i + 1 < p.n; i++) machine_feed(mc, p.data[i]);
-    if (ok && !mc->input) mc->resumed = true, mc->next = p.data[p.n - 1];
+    if (ok) mc->resumed = !mc->input, mc->next = p.data[p.n - 1];
     free(p.data);
     return opened(mc, ok);
 }
@@ -242,7 +241,7 @@ static uint32_t burst_size(const Loop *l)
 
 StopInfo machine_run(Machine *mc, const LoopOptions *o)
 {
-    Loop l = {.mc = mc, .o = o, .next = mc->resumed ? mc->next : mc->m->start, .began = clock_seconds()};
+    Loop l = {.mc = mc, .o = o, .next = mc->next, .began = clock_seconds()};
     uint32_t out[BURST];
     const ChipKind *k = model_kind(mc->m, l.next);
     l.shown = l.began;
