@@ -119,7 +119,7 @@ static void print_usage(FILE *out)
 {
     fputs("usage: tapeout COMMAND ...\n\n", out);
     for (const CommandRow *c = commands; c < commands + NCOMMANDS; c++)
-        fprintf(out, "  %-31s %s\n", xfmt("%s %s", c->name, c->arguments), c->help);
+        fprintf(out, "  %-33s %s\n", xfmt("%s %s", c->name, c->arguments), c->help);
     fputs("\n`tapeout COMMAND --help` lists the options of a command.\n", out);
 }
 
