@@ -302,8 +302,23 @@ Ref one_of(Block *k, const Ref *bit, uint32_t n, const char *why)
 }
 
 /* ---- ranges ---- */
+/* The part excludes all that may add something: it takes away where there is nothing. */
+static bool stands_alone(const Sum *s, const Part *p)
+{
+    uint32_t seen[LITERALS * 64], n = 0;
+    Cube mine = {0};
+    make_cube(p, seen, &n, &mine);
+    for (uint32_t i = 0; i < s->part.n; i++) {
+        Cube its = {0};
+        if (s->part.data[i].hi <= 0) continue;
+        make_cube(&s->part.data[i], seen, &n, &its);
+        if (!exclusive(&mine, &its)) return false;
+    }
+    return true;
+}
+
 /* One part at a time leaves its rest value, which is 0 where it can be. `steady`: parts that may take away are corrections to the others (a carry
- * into a digit, an exception to a condition), which stay in their range. */
+ * into a digit, an exception to a condition), which stay in their range, unless they stand alone. */
 static void hull(const Sum *s, bool steady, int64_t *lo, int64_t *hi)
 {
     int64_t rest = s->constant, down = 0, up = 0;
@@ -311,7 +326,7 @@ static void hull(const Sum *s, bool steady, int64_t *lo, int64_t *hi)
         const Part *p = &s->part.data[i];
         int64_t r = p->lo > 0 ? p->lo : p->hi < 0 ? p->hi : 0;
         rest += r - p->offset;
-        if (steady && p->lo < 0) continue;
+        if (steady && p->lo < 0 && !(p->literals && stands_alone(s, p))) continue;
         if (p->lo - r < down) down = p->lo - r;
         if (p->hi - r > up) up = p->hi - r;
     }

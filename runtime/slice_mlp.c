@@ -602,6 +602,18 @@ static bool gate_factor(Maker *mk, const Adder *a, Factor *f)
     return true;
 }
 
+/* What a linear part that is one bit needs not to be 0. */
+static void linear_literal(Maker *mk, const Adder *a)
+{
+    const Forms *u = &mk->l->up;
+    const Entry *e = &u->e.data[u->start[a->up]];
+    if (u->start[a->up + 1] - u->start[a->up] != 1 || u->bias[a->up] != 0 || !is_bit(channel_int(mk->k->x, e->at))) return;
+    Entry *is = pool_alloc(mk->k->pool, sizeof *is);
+    *is = (Entry){e->at, 1};
+    this_part(mk)->literal = is;
+    this_part(mk)->literals = 1;
+}
+
 static bool finish_adder(Maker *mk, const Adder *a)
 {
     Factor up, *gate = xrealloc(NULL, sizeof *gate);
@@ -614,7 +626,7 @@ static bool finish_adder(Maker *mk, const Adder *a)
     if (ok && a->gate != NONE && mk->sum.part.n > before) {
         this_part(mk)->literal = mk->gate[a->gate].guard;
         this_part(mk)->literals = mk->gate[a->gate].nguards;
-    }
+    } else if (ok && a->gate == NONE && mk->sum.part.n > before) linear_literal(mk, a);
     return ok;
 }
 
