@@ -27,7 +27,7 @@ static bool write_text(const char *dir, const char *name, Writer *write, const v
 {
     char *path = xfmt("%s/%s", dir, name), *temp = xfmt("%s/.%s.tmp%ld", dir, name, (long)getpid());
     FILE *f = fopen(temp, "w");
-    if (!f) return fail(err, "%s: %s", temp, strerror(errno));
+    if (!f) return fail(err, "%s: %s", path, strerror(errno));
     write(f, what);
     bool bad = ferror(f) != 0;
     bad |= fclose(f) != 0;

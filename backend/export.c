@@ -13,7 +13,7 @@ FILE *export_create(Export *x, const char *name)
 {
     OutFile f = { xfmt("%s/%s", x->o->dir, name), xfmt("%s/.%s.tmp%ld", x->o->dir, name, (long)getpid()) };
     FILE *out = fopen(f.temp, "wb");
-    if (!out) fail(x->err, "%s: %s", f.temp, strerror(errno));
+    if (!out) fail(x->err, "%s: %s", f.final, strerror(errno));
     vec_push(&x->files, f);
     return out;
 }

@@ -116,7 +116,7 @@ static bool write_output(List *l, uint32_t i)
     if (!path) return true;
     char *temp = xfmt("%s.tmp%ld", path, (long)getpid());
     FILE *f = fopen(temp, "wb");
-    if (!f) return fail(&l->err, "%s: %s", temp, strerror(errno));
+    if (!f) return fail(&l->err, "%s: %s", path, strerror(errno));
     bool ok = fwrite(j->output ? j->output : (const uint8_t *)"", 1, j->noutput, f) == j->noutput;
     ok &= fclose(f) == 0;
     if (ok && rename(temp, path) == 0) return true;

@@ -289,7 +289,7 @@ static bool open_trace(Run *r)
     if (!r->o->trace) return true;
     r->trace_temp = xfmt("%s.tmp", r->o->trace);
     r->trace = fopen(r->trace_temp, "w");
-    return r->trace || fail(&r->err, "%s: %s", r->trace_temp, strerror(errno));
+    return r->trace || fail(&r->err, "%s: %s", r->o->trace, strerror(errno));
 }
 
 static bool close_trace(Run *r)

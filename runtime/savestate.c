@@ -122,7 +122,7 @@ bool state_save(const Model *m, const Backend *b, void *self, uint32_t next, con
     char *temp = xfmt("%s.tmp%ld", path, (long)getpid());
     if (!holds(m, b, err)) return false;
     Saver s = {.m = m, .b = b, .self = self, .f = fopen(temp, "wb")};
-    if (!s.f) return fail(err, "%s: %s", temp, strerror(errno));
+    if (!s.f) return fail(err, "%s: %s", path, strerror(errno));
     s.state = xrealloc(NULL, g->nv * head_size(m) * sizeof *s.state);
     s.raw = xrealloc(NULL, (size_t)g->taps * g->conv_dim * sizeof *s.raw);
     s.heads = xrealloc(NULL, g->nv * sizeof *s.heads);

@@ -56,7 +56,7 @@ bool signature_write(const Signature *s, Machine *mc, const char *path, char **e
 {
     char *temp = xfmt("%s.tmp", path);
     FILE *f = fopen(temp, "w");
-    if (!f) return fail(err, "%s: %s", temp, strerror(errno));
+    if (!f) return fail(err, "%s: %s", path, strerror(errno));
     bool ok = write_words(s, mc, f, err), bad = ferror(f) != 0;
     bad |= fclose(f) != 0;
     if (ok && (bad || rename(temp, path) != 0)) ok = fail(err, "%s: cannot be written", path);
