@@ -28,6 +28,7 @@ struct Hot {
     HotPath *general, *last;
     HotPath **bucket;  /* [BUCKETS] */
     HotMask mask;
+    uint32_t ahead;    /* layers up to the first whose reads are guards; 0: there is none */
     bool chosen, full; /* full: of code */
     uint32_t batch, often, window; /* samples for a choice; how often a combination comes before it gets a path; tokens between two looks back */
     Counter *counter;  /* [COUNTERS] */
@@ -152,7 +153,7 @@ static void add_path(Hot *h, uint64_t hash)
     h->window_paths++;
 }
 
-/* The key's guards are `hash`; with what was read they make the combination that is counted. */
+/* `hash` is where its path would be; with all that was read it makes the combination that is counted. */
 static void observe(Hot *h, uint64_t hash)
 {
     uint64_t all = hash;
@@ -181,10 +182,19 @@ static void sample(Hot *h)
     hot_sample(h->samples, h->m.frame + h->c->key_at, h->m.out);
 }
 
+static void find_ahead(Hot *h)
+{
+    h->ahead = 0;
+    for (uint32_t l = 0; l < h->c->nlayers && !h->ahead; l++)
+        for (uint32_t w = 0; w < h->c->layer[l].nout; w++)
+            if (h->mask.out[h->c->layer[l].first_out + w]) h->ahead = l + 1;
+}
+
 static void choose(Hot *h)
 {
     bool first = !h->chosen;
     if (hot_choose(h->samples, &h->mask, first) && !first) make_room(h);
+    find_ahead(h);
     h->chosen = true;
     h->fresh = 0;
     if (h->stride < MOST_STRIDE) h->stride *= 4;
@@ -207,18 +217,26 @@ static void ask_for(const HotPath *p)
     for (size_t i = 0; i < p->bytes; i += 64) __builtin_prefetch(at + i, 0, 2);
 }
 
-static HotResult run_path(Hot *h, const HotPath *p)
+/* Its first n layers, up to their cells; what was written is put back where it is not HOT_FINE. */
+static HotResult run_layers(Hot *h, const HotPath *p, uint32_t n)
 {
-    const HotChip *c = h->c;
-    if (p->next) ask_for(p->next);
     h->m.undo.n = 0;
-    for (uint32_t l = 0; l < c->nlayers; l++) {
+    for (uint32_t l = 0; l < n; l++) {
         if (p->code[l]) p->code[l](h->m.frame);
-        HotResult r = hot_cells(&c->layer[l], &p->access[l], &h->m);
+        HotResult r = hot_cells(&h->c->layer[l], &p->access[l], &h->m);
         if (r == HOT_FINE) continue;
         hot_undo(&h->m);
         return r;
     }
+    return HOT_FINE;
+}
+
+static HotResult run_path(Hot *h, const HotPath *p)
+{
+    const HotChip *c = h->c;
+    if (p->next) ask_for(p->next);
+    HotResult r = run_layers(h, p, c->nlayers);
+    if (r != HOT_FINE) return r;
     if (p->code[c->nlayers]) p->code[c->nlayers](h->m.frame);
     uint8_t bad = 0;
     for (uint32_t i = 0; i < p->nchecks; i++) bad |= h->m.frame[c->bad_at + i];
@@ -256,6 +274,19 @@ static bool slow_token(Hot *h, uint32_t *out)
     return true;
 }
 
+/* By what paths are found: the key and what is read at the first layer whose reads are guards. That comes early, and the code up to there is short even
+ * without guards, while many paths differ in nothing before. */
+static uint64_t place_hash(Hot *h)
+{
+    uint64_t hash = key_hash(h);
+    if (!h->ahead) return hash;
+    const HotLayer *l = &h->c->layer[h->ahead - 1];
+    run_layers(h, h->general, h->ahead);
+    hot_undo(&h->m);
+    for (uint32_t w = l->first_out; w < l->first_out + l->nout; w++) hash = hot_mix(hash, h->m.out[w] & h->mask.out[w]);
+    return hash;
+}
+
 static HotPath *known_path(Hot *h, uint64_t hash)
 {
     for (HotPath *p = h->bucket[hash % BUCKETS]; p; p = p->chain)
@@ -274,7 +305,7 @@ bool hot_token(Hot *h, uint32_t token, uint32_t *out)
     h->report.tokens++;
     HotPath *p = h->last ? h->last->next : NULL;
     if (!p || !key_matches(h, p) || run_path(h, p) != HOT_FINE) {
-        uint64_t hash = h->chosen ? key_hash(h) : 0;
+        uint64_t hash = h->chosen ? place_hash(h) : 0;
         p = h->chosen ? known_path(h, hash) : NULL;
         if (!p) {
             h->report.general++;

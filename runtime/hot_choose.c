@@ -5,7 +5,7 @@
  * tokens will have no path is estimated as Good and Turing did: as many as there are classes of one sample. (That classes have many samples says less: code
  * that comes again once in some thousand tokens deserves its paths too. But data is a new class nearly every time.)
  *
- * A candidate that makes no more classes is a guard for nothing; any other must lower the cost clearly. */
+ * A candidate must lower the cost clearly. */
 #include "hot.h"
 #include <stdlib.h>
 
@@ -49,15 +49,13 @@ typedef struct {
     uint64_t *class;         /* [n] by the guards so far */
     uint64_t *trial, *value; /* value, count: [CLASSES] a hash table */
     uint32_t *count;
-    uint32_t classes, most; /* most: that may be */
-    double cost;            /* of the guards so far; below 0: not known yet */
+    double cost; /* of the guards so far; below 0: not known yet */
 } Chooser;
 
-/* What paths cost beside what is in them, and the share of tokens that have one; *classes: how many. */
-static double beside(Chooser *ch, const uint64_t *class, uint32_t *classes, double *share)
+/* What paths cost beside what is in them, and the share of tokens that have one. */
+static double beside(Chooser *ch, const uint64_t *class, double *share)
 {
-    uint32_t n = ch->s->n, alone = 0;
-    *classes = 0;
+    uint32_t n = ch->s->n, alone = 0, classes = 0;
     memset(ch->count, 0, CLASSES * sizeof *ch->count);
     for (uint32_t i = 0; i < n; i++) {
         uint64_t v = class[i];
@@ -65,11 +63,11 @@ static double beside(Chooser *ch, const uint64_t *class, uint32_t *classes, doub
         while (ch->count[at] && ch->value[at] != v) at = (at + 1) % CLASSES;
         ch->value[at] = v;
         uint32_t times = ++ch->count[at];
-        if (times == 1) ++*classes, alone++;
+        if (times == 1) classes++, alone++;
         else if (times == 2) alone--;
     }
     *share = 1 - (double)alone / n;
-    return ch->s->all * ((double)alone / n + (double)*classes / PER_PATH);
+    return ch->s->all * ((double)alone / n + (double)classes / PER_PATH);
 }
 
 static double mean_size(const Chooser *ch)
@@ -90,7 +88,7 @@ static bool better(double cost, double than) { return cost < than * 7 / 8; }
 static double cost_of(Chooser *ch)
 {
     if (ch->cost >= 0) return ch->cost;
-    double share, rest = beside(ch, ch->class, &ch->classes, &share);
+    double share, rest = beside(ch, ch->class, &share);
     return ch->cost = rest + share * mean_size(ch);
 }
 
@@ -121,47 +119,40 @@ static void set_guards(Chooser *ch, const Candidate *x, bool on)
     else ch->mask.out[x->first] &= ~x->bits;
 }
 
-/* Whether the candidate is clearly worth its classes; sets it. */
-static bool worth(Chooser *ch, const Candidate *x, uint32_t classes, double rest, double share)
-{
-    if (classes > ch->most || !better(rest, cost_of(ch))) return false; /* whatever it leaves out */
-    set_guards(ch, x, true);
-    double cost = rest + share * mean_size(ch);
-    bool is = better(cost, ch->cost);
-    if (is) ch->cost = cost;
-    else set_guards(ch, x, false);
-    return is;
-}
-
+/* Makes the candidate a guard when that is clearly worth its classes. */
 static void consider(Chooser *ch, Candidate x)
 {
-    uint32_t classes;
     double share;
     divide(ch, &x, ch->trial);
-    double rest = beside(ch, ch->trial, &classes, &share);
-    if (classes == ch->classes) set_guards(ch, &x, true), ch->cost = -1;
-    else if (!worth(ch, &x, classes, rest, share)) return;
+    double rest = beside(ch, ch->trial, &share);
+    if (!better(rest, cost_of(ch))) return; /* whatever it leaves out */
+    set_guards(ch, &x, true);
+    double cost = rest + share * mean_size(ch);
+    if (!better(cost, ch->cost)) {
+        set_guards(ch, &x, false);
+        return;
+    }
     uint64_t *t = ch->class;
     ch->class = ch->trial, ch->trial = t;
-    ch->classes = classes;
+    ch->cost = cost;
 }
 
 /* A guard whatever it costs. */
 static void insist(Chooser *ch, Candidate x)
 {
-    double share;
     divide(ch, &x, ch->class);
     set_guards(ch, &x, true);
-    beside(ch, ch->class, &ch->classes, &share);
     ch->cost = -1;
 }
 
-/* The token's kind is one in any case. Then what is read, field by field: what was fetched decides most; then the payload. What else is there before a token
- * must follow from these: bit by bit it leaves out too little for its classes. */
+/* The token's kind is one in any case. Then what is read, field by field: what was fetched decides most; then the payload. Of what else is there before a
+ * token the bits that do not vary; those that do are mostly the program counter's, which leave out little, and are different wherever the same is fetched. */
 static void consider_all(Chooser *ch)
 {
     const HotChip *c = ch->s->c;
     insist(ch, (Candidate){.n = c->s->kind_bits});
+    for (uint32_t k = c->token_bits; k < c->key; k++)
+        if (c->slot_at[k] != HOT_NONE && !ch->varies[k]) set_guards(ch, &(Candidate){.first = k, .n = 1}, true);
     for (uint32_t l = 0; l < c->nlayers; l++) {
         const SliceDelta *d = c->layer[l].delta;
         for (uint32_t g = 0; g < d->groups.n; g++) {
@@ -170,13 +161,6 @@ static void consider_all(Chooser *ch)
         }
     }
     consider(ch, (Candidate){.first = c->s->kind_bits, .n = c->s->payload_bits});
-    ch->most = ch->classes;
-    for (uint32_t k = c->token_bits; k < c->key; k++) {
-        Candidate x = {.first = k, .n = 1};
-        if (c->slot_at[k] == HOT_NONE) continue;
-        if (ch->varies[k]) consider(ch, x);
-        else set_guards(ch, &x, true), ch->cost = -1;
-    }
 }
 
 /* ---- choosing ---- */
@@ -186,7 +170,7 @@ static void begin(Chooser *ch)
     memset(ch->class, 0, ch->s->n * sizeof *ch->class);
     memset(ch->mask.key, 0, c->key);
     memset(ch->mask.out, 0, c->nout * sizeof *ch->mask.out);
-    ch->classes = 1, ch->most = ch->s->n, ch->cost = -1;
+    ch->cost = -1;
 }
 
 /* What the guards that there are cost for these samples. */

@@ -10,7 +10,7 @@
 #if defined(__x86_64__) && defined(__linux__)
 #include <sys/mman.h>
 
-enum { REGISTERS = 12, NEVER = 0xffffffff, NOWHERE = 0xff, SOON = 24, CODE_CHUNK = 1 << 20 };
+enum { REGISTERS = 12, NEVER = 0xffffffff, NOWHERE = 0xff, SOON = 24, CODE_CHUNK = 1 << 21 };
 enum { BASE_DI = 7, BASE_SI = 6, BASE_BP = 5 };
 enum { DO_AND, DO_OR, DO_XOR };
 static const uint8_t number_of[REGISTERS] = {0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15};
@@ -49,14 +49,26 @@ void hot_arena_free(HotArena *a)
 
 size_t hot_arena_bytes(const HotArena *a) { return a->bytes; }
 
+/* Memory in whole chunks, each on a large page where the system has such: paths lie far apart, and a small page's address takes as long to find as its code. */
+static uint8_t *map_chunks(size_t size)
+{
+    uint8_t *map = mmap(NULL, size + CODE_CHUNK, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED) return NULL;
+    size_t before = -(uintptr_t)map % CODE_CHUNK;
+    if (before) munmap(map, before);
+    munmap(map + before + size, CODE_CHUNK - before);
+    madvise(map + before, size, MADV_HUGEPAGE);
+    return map + before;
+}
+
 /* Never writable and executable at once. */
 static const uint8_t *keep_code(HotArena *a, const uint8_t *code, size_t n)
 {
     Chunk *c = a->chunk.n ? &a->chunk.data[a->chunk.n - 1] : NULL;
     if (!c || c->size - c->used < n) {
         size_t size = n > CODE_CHUNK ? (n + CODE_CHUNK - 1) / CODE_CHUNK * CODE_CHUNK : CODE_CHUNK;
-        void *map = mmap(NULL, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (map == MAP_FAILED) return NULL;
+        uint8_t *map = map_chunks(size);
+        if (!map) return NULL;
         c = &a->chunk.data[vec_push(&a->chunk, ((Chunk){map, size, 0}))];
     }
     if (mprotect(c->map, c->size, PROT_READ | PROT_WRITE)) return NULL;
