@@ -73,7 +73,7 @@ static const uint8_t *keep_code(HotArena *a, const uint8_t *code, size_t n)
     }
     if (mprotect(c->map, c->size, PROT_READ | PROT_WRITE)) return NULL;
     uint8_t *at = c->map + c->used;
-    memcpy(at, code, n);
+    if (n) memcpy(at, code, n);
     c->used += (n + 15) / 16 * 16;
     a->bytes += n;
     return mprotect(c->map, c->size, PROT_READ | PROT_EXEC) ? NULL : at;

@@ -35,7 +35,7 @@ static void free_unused(Slice *s, const Stage *st, uint32_t fixed)
     if (!used) die("out of memory");
     for (uint32_t c = 0; c < s->m->geo.hidden; c++)
         for (uint32_t p = 0; st->channel[c] && p < st->channel[c]->n; p++)
-            if (st->channel[c]->slot[p] != NO_SLOT) used[st->channel[c]->slot[p]] = true;
+            if (st->channel[c]->slot[p] < s->next) used[st->channel[c]->slot[p]] = true; /* else 0, or a slot for good: state that is never written */
     s->nfree = 0;
     for (uint32_t i = s->next; i-- > fixed;)
         if (!used[i]) s->free[s->nfree++] = i;

@@ -15,7 +15,7 @@
  * channel is a few bit planes, a unit is a function of a sum of planes, and a table of that function, worked out here with the stock layer's own
  * arithmetic, is that unit for ever. A chip with a number that is no integer, a gate between off and linear, a write that is no plain
  * overwrite or any other thing that planes cannot hold is refused with the reason, and run one machine at a time. Of what the compiler makes that is known to be:
- * bfloat16, and memories in attention (unit/machine_random).
+ * bfloat16, memories in attention, and now and then an address whose bits depend on each other (one in a hundred random circuits: unit/machine_random).
  * What is taken on trust at first is how far a channel's value goes: contributions to one channel usually exclude each other, and the sum that a unit is a function of
  * does not go as far as its channels do, which the weights alone do not say. So a range is ASSUMED, and whether a lane leaves one is computed with the rest, as one
  * plane of each block, and looked at in every pass, before anything depends on it; then the block is compiled again with a wider range, at last the widest possible
