@@ -43,6 +43,7 @@ int cmd_test(const Args *a)
     /* what is wrong already there would only be said again */
     if (!failed) failed = run_optimised(d, c);
     if (!failed && machine && d->tests.n) failed = run_plan(d, c);
+    if (!d->tests.n) fprintf(stderr, "tapeout: there is no test block in %s\n", a->input[0]);
     printf("%u passed, %u failed\n", d->tests.n - failed, failed);
     return failed != 0;
 }

@@ -38,6 +38,7 @@ build() { # ELF SOURCE FLAG...
 }
 
 for source; do
+    [ -f "$source" ] || { echo "build.sh: $source: no such file" >&2; exit 1; }
     name=$(basename "$source"); name=${name%.*}
     elf=$out/$name.elf
     # shellcheck disable=SC2046  # flags are words

@@ -84,11 +84,10 @@ static bool take_line(List *l, char *s, uint32_t number)
     if (!*s || *s == '#') return true;
     char *output = cut(s), *input = output ? cut(output) : NULL;
     Line line = {.firmware = s, .output = output && *output ? output : NULL, .input = NO_INPUT};
-    if ((output && !input && !*output) || (input && (!*input || strchr(input, '\t'))))
-        return fail(&l->err, "%s:%u: found something else than FIRMWARE, OUTPUT and INPUT between tabs", l->o->list, number);
+    if (input && strchr(input, '\t')) return fail(&l->err, "%s:%u: found more than FIRMWARE, OUTPUT and INPUT between tabs", l->o->list, number);
     if (line.output && same_output(l, line.output)) return fail(&l->err, "%s:%u: %s is the output of two machines", l->o->list, number, line.output);
     if (!*s) return fail(&l->err, "%s:%u: the firmware is missing", l->o->list, number);
-    if (!take_firmware(l, &line, number) || (input && !take_input(l, &line, input, number))) return false;
+    if (!take_firmware(l, &line, number) || (input && *input && !take_input(l, &line, input, number))) return false;
     vec_push(&l->line, line);
     return true;
 }

@@ -370,7 +370,9 @@ int runtime_run(const RunOptions *o)
     Run r = {.o = o};
     const Backend *b = o->use ? o->use : o->backend || o->check ? backend_find(o->backend) : &adaptive_backend;
     if (!b) {
-        fprintf(stderr, "tapeout: unknown back end \"%s\"\n", o->backend);
+        fprintf(stderr, "tapeout: unknown back end \"%s\"; there are:", o->backend);
+        for (const Backend *const *k = backends; *k; k++) fprintf(stderr, " %s", (*k)->name);
+        fputs(" plan\n", stderr);
         return 2;
     }
     int status = open_run(&r, b) ? run_opened(&r) : 1;
