@@ -20,6 +20,12 @@ static json_t *load_json(const char *path, char **err)
     return NULL;
 }
 
+static bool is_given(const json_t *o, const char *key)
+{
+    const json_t *v = json_object_get(o, key);
+    return v && !json_is_null(v);
+}
+
 /* Old files have its numbers beside it, and OLMo-Hybrid's say that nothing turns. */
 static double rope_number(Reader *r, const json_t *c, const char *key, double absent)
 {
@@ -32,6 +38,7 @@ static void read_rope(Reader *r, const json_t *c, Geometry *g)
 {
     const char *type = json_string_value(json_object_get(json_object_get(c, "rope_parameters"), "rope_type"));
     if (type && strcmp(type, "default")) reader_fail(r, "its rope_type is \"%s\": only the default is known", type);
+    if (is_given(c, "rope_scaling")) reader_fail(r, "it has rope_scaling: not supported");
     g->rope_theta = rope_number(r, c, "rope_theta", 0);
     g->rotary_factor = rope_number(r, c, "partial_rotary_factor", 0.25);
     if (g->rope_theta != 0 && !(g->rope_theta >= 1 && isfinite(g->rope_theta))) reader_fail(r, "rope_theta is below 1");
@@ -45,6 +52,7 @@ static void read_layers(Reader *r, Checkpoint *k)
     uint32_t n = k->geo.layers = (uint32_t)get_int(r, k->config, model, "num_hidden_layers", 1, MAX_LAYERS);
     k->full = pool_array(r->pool, n, sizeof *k->full);
     if (every < 1) reader_fail(r, "full_attention_interval is not positive");
+    if (is_given(k->config, "layer_types") && !json_is_array(types)) reader_fail(r, "layer_types is not a list");
     if (json_is_array(types) && json_array_size(types) != n) reader_fail(r, "%zu layer_types for %u layers", json_array_size(types), n);
     for (uint32_t i = 0; i < n; i++) {
         const char *s = json_string_value(json_array_get(types, i));
@@ -81,7 +89,7 @@ static void refuse_extras(Reader *r, const json_t *c)
     const json_t *act = json_object_get(c, "hidden_act"), *experts = json_object_get(c, "num_experts");
     if (get_bool(r, c, model, "attention_bias", false)) reader_fail(r, "its attention has biases: not supported");
     if (get_bool(r, c, model, "linear_allow_neg_eigval", false)) reader_fail(r, "it has linear_allow_neg_eigval: not supported");
-    if (json_is_string(act) && strcmp(json_string_value(act), "silu")) reader_fail(r, "its hidden_act is \"%s\": expected silu", json_string_value(act));
+    if (is_given(c, "hidden_act") && (!json_is_string(act) || strcmp(json_string_value(act), "silu"))) reader_fail(r, "its hidden_act is not silu");
     if (json_is_integer(experts) && json_integer_value(experts) != 0 && json_integer_value(experts) != EXPERTS)
         reader_fail(r, "it has %lld experts: only a shared one is run", (long long)json_integer_value(experts));
 }
@@ -145,8 +153,8 @@ static bool read_ends(Checkpoint *k, char **err)
     if (!o) return false;
     json_t *ids = json_object_get(o, "eos_token_id"), *one;
     size_t i;
-    if (!ids || json_is_null(ids)) ids = json_object_get(k->config, "eos_token_id");
-    json_t *list = json_is_array(ids) ? json_incref(ids) : json_is_integer(ids) ? json_pack("[O]", ids) : json_array();
+    if (!is_given(o, "eos_token_id")) ids = json_object_get(k->config, "eos_token_id"), path = in_folder(k, "config.json");
+    json_t *list = json_is_array(ids) ? json_incref(ids) : ids && !json_is_null(ids) ? json_pack("[O]", ids) : json_array();
     k->end = pool_array(k->pool, json_array_size(list), sizeof *k->end);
     bool ok = true;
     json_array_foreach(list, i, one) {

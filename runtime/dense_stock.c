@@ -42,6 +42,7 @@ static bool take_vector(const Opening *o, float *out, const StTensor *t, uint64_
     for (uint64_t i = 0; i < n; i++) {
         float w = cast(o->k->bf16, out[i]);
         out[i] = w - add;
+        if (w != w) return fail(o->err, "%s: tensor \"%s\": element %llu is no number", o->k->dir, t->name, (unsigned long long)(at + i));
         if (out[i] + add != w) return fail(o->err, "%s: tensor \"%s\": %g less %g is not exact", o->k->dir, t->name, (double)w, (double)add);
     }
     return true;
