@@ -8,7 +8,7 @@ int cmd_check(const Args *a)
     const char *const *in = a->input;
     FollowOptions o = { .chip = in[0], .stats = a->stats };
     if (a->backend && strcmp(a->backend, "sparse") && strcmp(a->backend, "planes")) return usage_error("--backend: found \"%s\", expected planes (the default) or sparse", a->backend);
-    o.single = a->backend && !strcmp(a->backend, "sparse");
+    if (a->backend && !strcmp(a->backend, "sparse")) o.single = "as asked";
     if (a->netlist && in[2]) return usage_error("check: a trace or --netlist, not both");
     if (!a->netlist && !in[1]) return usage_error("check: a trace or --netlist is missing (usage: tapeout check CHIP [FIRMWARE.elf] TRACE)");
     if (!a->netlist && a->max_steps) return usage_error("check: --max-steps goes with --netlist; a trace ends where it ends");

@@ -14,6 +14,8 @@ typedef struct {
     const Kind *input_kind; /* the same in the protocol */
     Build build;
     StepEncoder step;
+    VEC(uint8_t) heard; /* of stdin: another begin hears it again */
+    uint32_t heard_at;
     Tokens made; /* what is to be handed over */
     bool ended;
     /* handing over: `ready` is the reader's once it is set, the maker's when it is taken */
@@ -26,9 +28,17 @@ typedef struct {
 } Teller;
 
 /* ---- the maker's side ---- */
+static int next_byte(Teller *t)
+{
+    if (t->heard_at < t->heard.n) return t->heard.data[t->heard_at++];
+    int c = getc(stdin);
+    if (c != EOF) vec_push(&t->heard, (uint8_t)c), t->heard_at++;
+    return c;
+}
+
 static void host_input(Teller *t)
 {
-    uint32_t token = input_token(t->input, getc(stdin));
+    uint32_t token = input_token(t->input, next_byte(t));
     sim_set(t->step.sim, kind_host_state(t->input_kind), 0, token - t->input->base);
     vec_push(&t->made, token);
 }
@@ -134,7 +144,7 @@ static void end(void *ctx)
     free(t->made.data);
     free(t->ready.data);
     free(t->reading.data);
-    *t = (Teller){.maker = t->maker, .max_steps = t->max_steps};
+    *t = (Teller){.maker = t->maker, .max_steps = t->max_steps, .heard = t->heard};
 }
 
 TraceMaker *netlist_trace_new(uint64_t max_steps)

@@ -30,7 +30,7 @@ typedef struct {
 /* ---- opening ---- */
 static bool open_planes(Follow *w, const Image *image)
 {
-    if (w->o->single) return fail(&w->why, "one token at a time, as asked");
+    if (w->o->single) return fail(&w->why, "%s", w->o->single);
     if (!(w->s = slice_open(w->m, true, false, &w->why))) return false;
     w->state = calloc(1, slice_bytes(w->s) + 8);
     if (!w->state) die("out of memory");
@@ -233,9 +233,12 @@ int runtime_follow(const FollowOptions *o)
     }
     if (!ok && !w.err && !w.status && w.why) { /* planes gave up in the middle */
         FollowOptions again = *o;
-        again.single = true;
+        char *why = w.why;
+        again.single = why, w.why = NULL;
         close_follow(&w);
-        return runtime_follow(&again);
+        int status = runtime_follow(&again);
+        free(why);
+        return status;
     }
     if (w.err) fprintf(stderr, "tapeout: %s\n", w.err);
     if (ok && !o->stats) printf("%" PRIu64 " tokens, %" PRIu64 " steps: as the chip says\n", w.tokens, w.steps);

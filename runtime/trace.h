@@ -22,7 +22,8 @@ typedef struct {
 typedef struct {
     const char *chip, *firmware, *trace; /* firmware NULL: nothing is loaded */
     TraceMaker *maker;                   /* instead of a trace */
-    bool stats, single;                  /* single: one token at a time on the default back end */
+    const char *single;                  /* why one token at a time, on the default back end; NULL: planes */
+    bool stats;
 } FollowOptions;
 /* `tapeout check`: the whole of it, messages included. Returns the process's exit status: 0 when the model, fed the trace's tokens, says each next
  * one; 1 with the first wrong position, or a message, when not. */
