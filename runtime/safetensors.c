@@ -132,7 +132,7 @@ static bool read_file_header(StFile *f, const uint8_t *bytes, size_t size, char 
     uint64_t n = 0;
     if (size < 8) return fail(err, "%s: %zu bytes are too few for a safetensors file", f->path, size);
     for (int i = 7; i >= 0; i--) n = n << 8 | bytes[i];
-    if (n > MAX_HEADER) return fail(err, "%s: not a safetensors file, as chips and checkpoints are: header of %llu bytes", f->path, (unsigned long long)n);
+    if (n > MAX_HEADER) return fail(err, "%s: not a safetensors file: header of %llu bytes (chips and checkpoints are such files)", f->path, (unsigned long long)n);
     if (n > size - 8)
         return fail(err, "%s: truncated: header of %llu bytes in a file of %zu", f->path, (unsigned long long)n, size);
     if (n < 2 || bytes[8] != '{') return fail(err, "%s: not a safetensors file: the header does not begin with '{'", f->path);
