@@ -148,7 +148,6 @@ enum { TAPS = 4 }; /* of the short convolution before keys and values: what is w
 
 /* ---- token protocol ---- */
 enum { MIN_PAYLOAD = 4, DEFAULT_PAYLOAD = 16, MAX_PAYLOAD = 24 }; /* bits: a vocabulary limit goes no lower; without one; a chip file has no wider kind */
-enum { MAX_VOCABULARY = 1 << 28 }; /* ... and no more tokens */
 enum { TOK_ZERO = -1, TOK_ONE = -2 };
 typedef enum { ROLE_TRACE, ROLE_OUTPUT, ROLE_EXIT, ROLE_FAULT, ROLE_TAKE, ROLE_INPUT, ROLE_START, ROLE_LOAD } Role;
 extern const char *const role_name[];

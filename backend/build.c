@@ -1,5 +1,6 @@
 /* build.c: the back end's stages in order, on one screen, and the report. */
 #include "build.h"
+#include "../runtime/runtime.h"
 #include "canary.h"
 #include <stdlib.h>
 #include <string.h>
@@ -64,7 +65,7 @@ Build build_protocol(Circuit *c, const BuildOptions *o)
     b.modes = choose_modes(c, opt);
     if ((b.error = b.modes->error)) return b;
     b.protocol = protocol_derive(b.modes, opt);
-    if (b.protocol->vocab > (opt->vocab ? opt->vocab : MAX_VOCABULARY))
+    if (b.protocol->vocab > (opt->vocab ? opt->vocab : MOST_VOCABULARY))
         b.error = xfmt("the machine needs a vocabulary of %llu tokens", (unsigned long long)b.protocol->vocab);
     return b;
 }

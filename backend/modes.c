@@ -142,13 +142,15 @@ enum { MAX_LAYERS = 1024 };
 /* Pilot lanes of a value head: dv over them is a power of four, so that the norm's factor is a power of two. */
 unsigned pilot_lanes(unsigned dv) { return (clog2(dv) & 1) ? 2 : 1; }
 
+static unsigned heads_for(unsigned bits, unsigned cap) { return (bits + cap - 1) / cap; }
+
 unsigned port_heads(const Port *q, unsigned dv)
 {
     unsigned cap = dv - pilot_lanes(dv);
-    if (q->cnt_bits) return (q->cnt_lo + cap - 1) / cap + 1 + (q->width - q->cnt_lo - q->cnt_bits + cap - 1) / cap; /* a count has one to itself */
-    if (q->lane >= q->width) return (q->width + cap - 1) / cap;
+    if (q->cnt_bits) return heads_for(q->cnt_lo, cap) + 1 + heads_for(q->width - q->cnt_lo - q->cnt_bits, cap); /* a count has one to itself */
+    if (q->lane >= q->width) return heads_for(q->width, cap);
     unsigned n = 0;
-    for (unsigned i = 0; i < q->width; i += q->lane) n += ((q->width - i < q->lane ? q->width - i : q->lane) + cap - 1) / cap;
+    for (unsigned i = 0; i < q->width; i += q->lane) n += heads_for(q->width - i < q->lane ? q->width - i : q->lane, cap);
     return n;
 }
 

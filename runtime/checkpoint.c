@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_SIZE = 1 << 24, MAX_LAYERS = 4096, MAX_VOCAB = 1 << 28, FULL_INTERVAL = 4 /* where the config says nothing */ };
+enum { MAX_SIZE = 1 << 24, MAX_LAYERS = 4096, FULL_INTERVAL = 4 /* where the config says nothing */ };
 static const char model[] = "the model"; /* what messages call config.json's object */
 
 /* ---- config.json ---- */
@@ -159,7 +159,7 @@ static bool read_ends(Checkpoint *k, char **err)
     bool ok = true;
     json_array_foreach(list, i, one) {
         json_int_t id = json_is_integer(one) ? json_integer_value(one) : -1;
-        if (id < 0 || id >= MAX_VOCAB) ok = fail(err, "%s: eos_token_id: expected token ids", path);
+        if (id < 0 || id >= MOST_VOCABULARY) ok = fail(err, "%s: eos_token_id: expected token ids", path);
         if (!ok) break;
         k->end[k->nends++] = (uint32_t)id;
     }

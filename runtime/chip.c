@@ -31,7 +31,7 @@ void read_sizes(Reader *r, Geometry *g, const json_t *o, const char *where)
     g->dk = get_dim(r, o, where, "linear_key_head_dim");
     g->dv = get_dim(r, o, where, "linear_value_head_dim");
     g->taps = (uint32_t)get_int(r, o, where, "linear_conv_kernel_dim", 1, 16);
-    g->vocab = (uint32_t)get_int(r, o, where, "vocab_size", 1, 1 << 28);
+    g->vocab = (uint32_t)get_int(r, o, where, "vocab_size", 1, MOST_VOCABULARY);
     g->eps = (float)get_number(r, o, where, "rms_norm_eps");
     if (!(g->eps > 0) || !isfinite(g->eps)) reader_fail(r, "%s: rms_norm_eps is not positive", where);
     check_heads(r, g, where);

@@ -53,14 +53,23 @@ StFile *st_parse(const uint8_t *bytes, size_t size, const char *path, char **err
 void st_close(StFile *f);
 const StTensor *st_find(const StFile *f, const char *name); /* NULL when there is none */
 const char *st_metadata(const StFile *f, const char *key);
+/* The element at p of an F32 (half: BF16) tensor. */
+static inline float st_number(const uint8_t *p, bool half)
+{
+    uint32_t u = half ? (uint32_t)p[0] << 16 | (uint32_t)p[1] << 24 : (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+    float f;
+    memcpy(&f, &u, sizeof f);
+    return f;
+}
 /* out[n] = elements [at, at + n) of an F32 or BF16 tensor. */
 void st_read(const StTensor *t, uint64_t at, uint64_t n, float *out);
 void st_forget(const StTensor *t); /* its memory is not needed again */
 extern const char *const st_dtype_name[ST_DTYPES];
 
 /* ---- chip.c: a chip file as a checked Model ---- */
+enum { MOST_VOCABULARY = 1 << 28 };
 typedef struct {
-    uint32_t hidden, intermediate, layers, vocab;
+    uint32_t hidden, intermediate, layers, vocab; /* vocab: at most MOST_VOCABULARY */
     uint32_t heads, kv_heads, head_dim;        /* full attention */
     uint32_t nk, nv, dk, dv, taps;             /* Gated DeltaNet; value head j uses key head j / (nv / nk) */
     uint32_t conv_dim;                         /* 2 nk dk + nv dv */

@@ -202,13 +202,8 @@ const char *st_metadata(const StFile *f, const char *key)
 
 void st_read(const StTensor *t, uint64_t at, uint64_t n, float *out)
 {
-    const uint8_t *p = t->data + at * dtype_size[t->dtype];
-    for (uint64_t i = 0; i < n; i++) {
-        uint32_t u;
-        if (t->dtype == ST_BF16) u = (uint32_t)p[2 * i] << 16 | (uint32_t)p[2 * i + 1] << 24;
-        else u = (uint32_t)p[4 * i] | (uint32_t)p[4 * i + 1] << 8 | (uint32_t)p[4 * i + 2] << 16 | (uint32_t)p[4 * i + 3] << 24;
-        memcpy(&out[i], &u, 4);
-    }
+    const size_t size = dtype_size[t->dtype];
+    for (uint64_t i = 0; i < n; i++) out[i] = st_number(t->data + (at + i) * size, t->dtype == ST_BF16);
 }
 
 void st_forget(const StTensor *t)

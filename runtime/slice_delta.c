@@ -267,8 +267,9 @@ static bool make_heads(SliceDelta *d, const char **why)
         bool read = false;
         for (uint32_t i = 0; i < d->g->dv; i++) {
             size_t at = (size_t)j * d->g->dv + i;
-            h->kept |= stored(d, j, i);
-            read |= stored(d, j, i) && lane_read(d, j, at);
+            bool kept = stored(d, j, i);
+            h->kept |= kept;
+            read |= kept && lane_read(d, j, at);
             if (fixed_lane(d, j, i) != 0 && lane_read(d, j, at)) return refuse(why, "a pilot is read");
         }
         h->written = h->kept && is_written(d, j);

@@ -24,15 +24,7 @@ typedef uint16_t Halves __attribute__((vector_size(2 * VECTOR)));
         }                                                                     \
     } while (0)
 
-static inline float one(const uint8_t *row, bool half, uint32_t at)
-{
-    uint32_t u = 0;
-    float f;
-    if (half) memcpy((uint8_t *)&u + 2, row + 2 * (size_t)at, 2);
-    else memcpy(&u, row + 4 * (size_t)at, 4);
-    memcpy(&f, &u, 4);
-    return f;
-}
+static inline float one(const uint8_t *row, bool half, uint32_t at) { return st_number(row + (half ? 2 : 4) * (size_t)at, half); }
 
 /* y[t * rows] = row . x[t * cols], for `tokens` (a constant) tokens. */
 static inline __attribute__((always_inline)) void dots(const uint8_t *row, bool half, uint32_t cols, const float *x, uint32_t tokens, float *y, size_t rows)
